@@ -1,0 +1,1 @@
+"""Specrack's library: what a deployment is, needs, costs, and how it is operated."""

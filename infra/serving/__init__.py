@@ -1,0 +1,1 @@
+"""Engine adapters: deployment -> launch plan, metrics text -> acceptance record."""

@@ -1,0 +1,1 @@
+"""CDKTF stacks. The only package that knows Terraform's constructs."""
