@@ -1,0 +1,68 @@
+"""From deployments to stacks: one stack a deployment, named like it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from infra.errors import UnsupportedError
+from infra.inventory import Inventory, digest_of_folder, trigger_of
+from infra.paths import StatePaths
+from infra.planning import plan_for
+from infra.spec.model import Deployment
+from infra.supervisor.epoch import current_epoch
+from stacks import local
+from stacks.engine import cdk
+
+
+def build(deployments: Sequence[Deployment], *, root: Path, outdir: Path | None = None) -> cdk.App:
+    """An app with a stack for each deployment. Raises UnsupportedError for a site without one."""
+    app = cdk.App(outdir=str(outdir) if outdir else None)
+    playbooks = digest_of_folder(root / "playbooks")
+    for deployment in deployments:
+        add_stack(app, deployment, root=root, playbooks=playbooks)
+    return app
+
+
+def add_stack(app: cdk.App, deployment: Deployment, *, root: Path, playbooks: str) -> None:
+    """Add the stack of one deployment to ``app``."""
+    if deployment.site != "local":
+        raise UnsupportedError(
+            f"{deployment.name}: there is no stack for site {deployment.site} yet",
+            do="site local is the one that can be deployed today",
+        )
+    paths = StatePaths(root, deployment.stack_key)
+    epoch = current_epoch(paths)
+    hosts = (local.HOST,)
+    inventory = Inventory(
+        deployment=deployment.name,
+        stack_key=deployment.stack_key,
+        hosts=hosts,
+        trigger=trigger_of(
+            hosts=hosts,
+            plan_digest=plan_for(deployment, root=root).digest(),
+            playbooks=playbooks,
+            epoch=epoch,
+        ),
+        epoch=epoch,
+    )
+    local.LocalStack(app, inventory, paths=paths)
+
+
+def drop_stale_backend(outdir: Path, deployments: Sequence[Deployment], root: Path) -> None:
+    """Remove Terraform's pointer to a backend that the stack no longer has.
+
+    After an upgrade (or a moved project) a stack of the same name has another state, and
+    ``terraform init`` would stop with "Backend configuration changed". The pointer is a cache
+    below the output folder; state itself is never touched.
+    """
+    for deployment in deployments:
+        wanted = str(StatePaths(root, deployment.stack_key).terraform_state)
+        pointer = outdir / "stacks" / deployment.name / ".terraform" / "terraform.tfstate"
+        try:
+            text = pointer.read_text(encoding="utf-8")
+        except OSError:
+            continue
+        if f'"path": "{wanted}"' not in text:
+            shutil.rmtree(pointer.parent, ignore_errors=True)

@@ -1,0 +1,1 @@
+"""The layers that every stack is made of: hosts, configure, smoke."""
