@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 from infra.errors import EndpointError
@@ -42,6 +43,19 @@ def endpoint_of(deployment: Deployment, paths: StatePaths) -> Endpoint:
         metrics_url=f"{url}/metrics",
         baseline_metrics_url=f"{baseline_url}/metrics" if baseline_url else None,
     )
+
+
+def wait_for_endpoint(
+    deployment: Deployment, paths: StatePaths, *, limit_s: float = 60.0
+) -> Endpoint:
+    """``endpoint_of``, after giving servers that are just being restarted a chance."""
+    deadline = time.monotonic() + limit_s
+    while time.monotonic() < deadline:
+        state = read_state(paths.run)
+        if state is None or not state.alive or state.failed or state.healthy:
+            break
+        time.sleep(0.2)
+    return endpoint_of(deployment, paths)
 
 
 def _healthy_url(deployment: Deployment, state: SupervisorState, role: str) -> str:

