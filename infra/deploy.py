@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from infra.configure.run import Result, configure
-from infra.errors import SpecrackError
+from infra.errors import EXIT_FAILED, SpecrackError
 from infra.files import locked, write_json
 from infra.inventory import Inventory
 from infra.paths import StatePaths
@@ -47,6 +47,10 @@ def step(base: Path, name: str) -> Iterator[None]:
             yield
     except SpecrackError as error:
         outcome.record(base, step=name, exit_status=error.exit_status, message=str(error))
+        raise
+    except Exception as error:
+        message = f"FAILED in {name}: an internal fault ({error})"
+        outcome.record(base, step=name, exit_status=EXIT_FAILED, message=message)
         raise
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import cast
 
 import httptools
 
@@ -57,6 +58,7 @@ class Connection(asyncio.Protocol):
         self._in_body = False
         self._complete = False
         self._delimited = False
+        self._keep_alive = False
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.lost = False
         self.last_read_ns = 0
@@ -66,8 +68,8 @@ class Connection(asyncio.Protocol):
     # ---- asyncio's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop's transports do not derive from asyncio.Transport, so there is nothing to check.
+        self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         self._read_ns = self.last_read_ns = self._now_ns()
@@ -114,7 +116,8 @@ class Connection(asyncio.Protocol):
         self._reply.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
-        assert self._reply is not None and self._parser is not None
+        assert self._reply is not None
+        assert self._parser is not None
         status = self._parser.get_status_code()
         if status < 200:  # 100 Continue and the like: the real reply follows
             self._reply.headers.clear()
@@ -139,7 +142,8 @@ class Connection(asyncio.Protocol):
         self._reply.pieces.append((self._read_ns, body))
 
     def on_message_complete(self) -> None:
-        if self._in_body and not self._complete:
+        if self._in_body and not self._complete and self._parser is not None:
+            self._keep_alive = bool(self._parser.should_keep_alive())  # it forgets right after
             self._finish(Outcome.OK, "")
 
     # ---- our side
@@ -153,7 +157,7 @@ class Connection(asyncio.Protocol):
             return True
         reply = self._reply
         whole = self._complete and reply is not None and reply.outcome is Outcome.OK
-        return whole and self._delimited and bool(self._parser.should_keep_alive())
+        return whole and self._delimited and self._keep_alive
 
     def begin(self, request: bytes, reply: Reply) -> asyncio.Future[None]:
         """Write ``request``; the future is done when ``reply`` is complete or has failed."""
@@ -162,7 +166,7 @@ class Connection(asyncio.Protocol):
         self._reply = reply
         self._parser = httptools.HttpResponseParser(self)
         self._head_bytes = self._body_bytes = 0
-        self._in_body = self._complete = self._delimited = False
+        self._in_body = self._complete = self._delimited = self._keep_alive = False
         if self.lost:
             self._finish(Outcome.RESET, "the connection was cut by the server")
             return self._done

@@ -81,6 +81,13 @@ class OpenLoop:
     _settled: dict[int, Sample | None] = field(default_factory=dict)
     _prefix: int = 0
     _last_offset_ns: int = 0
+    #: Taken from ``offsets`` and not yet sent, because a look stopped us in between.
+    _pending_ns: int | None = None
+
+    @property
+    def settled(self) -> list[Sample]:
+        """What has come back so far, in order of completion."""
+        return [sample for sample in self._settled.values() if sample is not None]
 
     async def run(self, *, min_requests: int, decided: Callable[[list[Sample], int], bool]) -> None:
         """Send until ``decided(samples, scheduled)`` or until time or requests run out.
@@ -121,16 +128,19 @@ class OpenLoop:
 
     async def _send(self, requests: asyncio.TaskGroup, changed: asyncio.Event) -> None:
         clock, sender = self.sender.clock, self.sender
-        self.start_ns = clock.now_ns() + _LEAD_NS - self._last_offset_ns
+        start_ns = clock.now_ns() + _LEAD_NS - self._last_offset_ns
+        self.start_ns = self.start_ns or start_ns
         limit_ns = self.max_seconds * NS_PER_S
         while self.max_requests is None or self.scheduled < self.max_requests:
-            offset_ns = next(self.offsets)
+            offset_ns = next(self.offsets) if self._pending_ns is None else self._pending_ns
+            self._pending_ns = offset_ns
             if offset_ns > limit_ns:
                 break
             index = self.scheduled
             request = sender.prepare(index)
-            intended_ns = self.start_ns + offset_ns
+            intended_ns = start_ns + offset_ns
             await clock.sleep_until(intended_ns)
+            self._pending_ns = None
             self.scheduled += 1
             self._last_offset_ns = offset_ns
             if self.scheduled - len(self._settled) > self.max_in_flight:

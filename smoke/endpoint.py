@@ -1,4 +1,4 @@
-"""Where the endpoint is: its URL taken apart and checked, and what the environment says about it."""
+"""Where the endpoint is: its URL taken apart and checked; proxies and keys of the environment."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def refuse_proxy(url: Url) -> None:
         return
     proxies = urllib.request.getproxies_environment()
     proxy = proxies.get(origin.scheme) or proxies.get("all")
-    if not proxy or urllib.request.proxy_bypass_environment(f"{origin.host}:{origin.port}"):
+    if not proxy or urllib.request.proxy_bypass(f"{origin.host}:{origin.port}"):
         return
     variable = f"{origin.scheme}_proxy" if proxies.get(origin.scheme) else "all_proxy"
     raise InputError(

@@ -32,10 +32,17 @@ class Served:
 
 
 async def check(
-    client: Client, base: Url, *, model: str | None, engine: str | None, what: str
+    client: Client,
+    base: Url,
+    *,
+    model: str | None,
+    engine: str | None,
+    what: str,
+    fallback: str | None = None,
 ) -> Served:
     """Ask ``/health`` and ``/v1/models``. Raises EndpointError, or InputError when the model must
-    be chosen; ``what`` names the endpoint in messages."""
+    be chosen; ``what`` names the endpoint in messages. ``model`` is taken as given; without one
+    the only served model is, or ``fallback`` where that leaves a doubt."""
     health = await client.get(base.below("/health"))
     _must_answer(health, base, what)
     if health.status == 503:
@@ -51,6 +58,8 @@ async def check(
             do=f"put its key into the environment variable {API_KEY_VARIABLE}",
         )
     entries = _models_of(models)
+    if model is None and len(entries) != 1 and fallback is not None:
+        model = fallback
     if model is None:
         if not entries:
             raise EndpointError(

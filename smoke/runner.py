@@ -5,16 +5,14 @@ Nothing is written here: cancelling a run at any moment leaves nothing half done
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import gc
 import statistics
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TypeVar
 
 from infra.errors import EndpointError
 from infra.spec.model import Load, Sla
@@ -31,8 +29,6 @@ from smoke.transport import Client
 #: Above this rate, arrivals are not waited for by spinning: it would cost too much CPU.
 _MAX_SPIN_RPS = 100.0
 _LIVE_EVERY_NS = 200 * NS_PER_MS
-
-_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
@@ -169,9 +165,7 @@ class _Run:
         before, problem = await read_counters(metrics_client, metrics_url, self.reader)
         await self._main(found, side)
         after, later_problem = await read_counters(metrics_client, metrics_url, self.reader)
-        found.reading = speculation.reading_between(
-            before, after, problem=problem or later_problem
-        )
+        found.reading = speculation.reading_between(before, after, problem=problem or later_problem)
         if baseline is not None:
             await self._baseline(found, baseline)
             if self.sla.speculation is not None and self.sla.speculation.output == "identical":
@@ -256,7 +250,9 @@ class _Run:
             )
 
             def compare(samples: list[Sample]) -> speculation.LoadCompared:
-                return speculation.compare_load(found.main, samples, seed=self.options.seed)
+                return speculation.compare_load(
+                    found.main, samples, scheduled=loop.scheduled, seed=self.options.seed
+                )
 
             def decided(samples: list[Sample], _scheduled: int) -> bool:
                 if limit is None:
@@ -295,9 +291,7 @@ class _Run:
     ) -> drive.OpenLoop:
         return drive.OpenLoop(
             sender=side.sender(self, self.options.kind),
-            offsets=schedule.arrivals(
-                self.options.arrival, found.rate_rps, seed=self.options.seed
-            ),
+            offsets=schedule.arrivals(self.options.arrival, found.rate_rps, seed=self.options.seed),
             max_seconds=self.options.max_seconds,
             max_in_flight=self.options.max_in_flight or max(256, 4 * self.load.sessions),
             max_requests=max_requests,
@@ -307,15 +301,15 @@ class _Run:
         self, stack: AsyncExitStack, base: Url, what: str, *, known: Served | None = None
     ) -> _Side:
         client = await stack.enter_async_context(self._client(base))
-        # A baseline may serve under another name; it is asked, and the target's name is the
-        # second choice.
-        model = self.target.model if known is None else None
-        try:
-            served = await check(
-                client, base, model=model, engine=self.target.engine, what=what
-            )
-        except EndpointError:
-            raise
+        # A baseline may serve the model under another name, so it is asked for its own.
+        served = await check(
+            client,
+            base,
+            model=self.target.model if known is None else None,
+            fallback=None if known is None else known.model,
+            engine=self.target.engine,
+            what=what,
+        )
         return _Side(what, base, client, served)
 
     def _client(self, url: Url) -> Client:

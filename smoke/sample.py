@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
 from smoke.clock import NS_PER_MS
 from smoke.connection import Reply
 from smoke.outcome import Outcome
-from smoke.sse import TokenSource, decode
+from smoke.sse import CountSource, decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Sample:
     chunk_ns: tuple[int, ...] = ()
     output_tokens: int = 0
     prompt_tokens: int | None = None
-    token_source: TokenSource = "chunks"
+    count_source: CountSource = "chunks"
 
     @property
     def ok(self) -> bool:
@@ -77,7 +78,7 @@ class Sample:
     def itl_ms(self) -> list[float]:
         """ITL per chunk: the gaps between chunks with text, however many tokens each carries."""
         times = self.chunk_ns
-        return [(b - a) / NS_PER_MS for a, b in zip(times, times[1:], strict=False)]
+        return [(b - a) / NS_PER_MS for a, b in itertools.pairwise(times)]
 
 
 def sample_of(reply: Reply, *, index: int, prompt: int, intended_ns: int) -> Sample:
@@ -97,5 +98,5 @@ def sample_of(reply: Reply, *, index: int, prompt: int, intended_ns: int) -> Sam
         chunk_ns=tuple(decoded.chunk_ns),
         output_tokens=decoded.output_tokens or 0,
         prompt_tokens=decoded.prompt_tokens,
-        token_source=decoded.token_source,
+        count_source=decoded.count_source,
     )

@@ -108,12 +108,15 @@ def first_difference(a: str, b: str) -> int:
     return min(len(a), len(b))
 
 
-def compare_load(on: Sequence[Sample], off: Sequence[Sample], *, seed: int) -> LoadCompared:
-    """Pair by number and compare total service times; pairs with a failure are left out."""
+def compare_load(
+    on: Sequence[Sample], off: Sequence[Sample], *, scheduled: int, seed: int
+) -> LoadCompared:
+    """Pair by number and compare total service times. Of the ``scheduled`` pairs, those with a
+    failed or unsent request are left out, and counted."""
     by_index = {sample.index: sample for sample in on}
     pairs = [(by_index[one.index], one) for one in off if one.index in by_index]
     good = [(a, b) for a, b in pairs if a.ok and b.ok]
-    left_out = len(off) - len(good)
+    left_out = scheduled - len(good)
     if not good:
         first_bad = next((one for pair in pairs for one in pair if not one.ok), None)
         why = f": {first_bad.outcome}: {first_bad.message}" if first_bad else ""

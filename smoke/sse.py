@@ -16,7 +16,7 @@ from smoke.outcome import Outcome, of_status
 
 #: Where the count of output tokens comes from. ``chunks`` is a guess from below: under speculation
 #: one chunk carries several tokens.
-TokenSource = Literal["usage", "timings", "chunks"]
+CountSource = Literal["usage", "timings", "chunks"]
 
 _MESSAGE_CHARS = 500
 
@@ -32,7 +32,7 @@ class Decoded:
     chunk_ns: list[int] = field(default_factory=list)
     output_tokens: int | None = None
     prompt_tokens: int | None = None
-    token_source: TokenSource = "chunks"
+    count_source: CountSource = "chunks"
     finish_reason: str | None = None
 
 
@@ -119,7 +119,7 @@ def decode(reply: Reply) -> Decoded:
     elif not decoded.chunk_ns:
         decoded.outcome, decoded.message = Outcome.NO_TOKENS, "the reply holds no token"
     if decoded.output_tokens is None or decoded.output_tokens < 1:
-        decoded.output_tokens, decoded.token_source = len(decoded.chunk_ns), "chunks"
+        decoded.output_tokens, decoded.count_source = len(decoded.chunk_ns), "chunks"
     return decoded
 
 
@@ -165,14 +165,14 @@ def _take_chunk(chunk: dict[str, Any], into: Decoded) -> str:
     if isinstance(usage, dict):
         tokens = _count(usage.get("completion_tokens"))
         if tokens is not None:
-            into.output_tokens, into.token_source = tokens, "usage"
+            into.output_tokens, into.count_source = tokens, "usage"
         prompt = _count(usage.get("prompt_tokens"))
         into.prompt_tokens = prompt if prompt is not None else into.prompt_tokens
     timings = chunk.get("timings")
-    if isinstance(timings, dict) and into.token_source != "usage":
+    if isinstance(timings, dict) and into.count_source != "usage":
         tokens = _count(timings.get("predicted_n"))
         if tokens is not None:
-            into.output_tokens, into.token_source = tokens, "timings"
+            into.output_tokens, into.count_source = tokens, "timings"
     choices = chunk.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         return ""

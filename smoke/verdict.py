@@ -74,7 +74,7 @@ def overall(clauses: Iterable[Clause]) -> Verdict:
 def load_clauses(sla: Sla, evidence: Evidence) -> list[Clause]:
     """The clauses that the main run decides: latencies and the error rate."""
     samples, lateness = evidence.samples, evidence.lateness
-    latency_error_ms = lateness.latency_error_ms
+    latency_error_ms = lateness.total_p99_ms
     tokens = [sample.output_tokens for sample in samples if sample.ok]
     token_error_ms = lateness.token_error_ms(statistics.median(tokens) if tokens else 1.0)
     tpots = [tpot for sample in samples if (tpot := sample.tpot_ms) is not None]
@@ -101,7 +101,9 @@ def latency_clause(
     error must still break the limit for a fail.
     """
     if not values:
-        return _clause(name, "inconclusive", limit_ms, "ms", None, "nothing measured", more=True)
+        # Requests without a value (a TPOT of one-token outputs) will not get one by waiting.
+        more = not evidence.samples
+        return _clause(name, "inconclusive", limit_ms, "ms", None, "nothing to measure", more=more)
     unknown = evidence.not_sent
     point = stats.quantile_estimate(values, LATENCY_QUANTILE)
     upper = stats.quantile_estimate([*values, *[math.inf] * unknown], LATENCY_QUANTILE).upper
@@ -138,7 +140,8 @@ def error_clause(limit: float, evidence: Evidence) -> Clause:
     if not n:
         return _clause("error_rate_max", "inconclusive", limit, "", None, "nothing sent", more=True)
     estimate = stats.proportion_estimate(errors, n)
-    assert estimate.lower is not None and estimate.upper is not None
+    assert estimate.lower is not None
+    assert estimate.upper is not None
 
     def result(verdict: Verdict, reason: str) -> Clause:
         return _clause("error_rate_max", verdict, limit, "", estimate, reason)
@@ -152,7 +155,8 @@ def error_clause(limit: float, evidence: Evidence) -> Clause:
         return result("pass", f"{counted}: at most {_share(estimate.upper)}")
     need = stats.min_n_for_proportion(limit)
     if need is None:
-        return result("inconclusive", f"{counted}; no sample can show a rate of exactly 0")
+        reason = f"{counted}; no sample can show a rate of exactly 0"
+        return _clause("error_rate_max", "inconclusive", limit, "", estimate, reason, more=False)
     if n < need:
         return result("inconclusive", f"{counted}; to show {_share(limit)} takes {need} requests")
     return result(

@@ -78,15 +78,11 @@ def run_smoke(
         return report.exit_status
 
 
-def one_at_a_time(
-    paths: StatePaths, *, as_step: bool
-) -> contextlib.AbstractContextManager[None]:
+def one_at_a_time(paths: StatePaths, *, as_step: bool) -> contextlib.AbstractContextManager[None]:
     """Two runs at once would measure each other."""
     if as_step:
         return step(paths.base, "smoke")
-    return locked(
-        paths.base / "step.lock", wait_s=STEP_WAIT_S, what="a configure or smoke step"
-    )
+    return locked(paths.base / "step.lock", wait_s=STEP_WAIT_S, what="a configure or smoke step")
 
 
 def target_of(deployment: Deployment, endpoint: Endpoint) -> smoke.Target:

@@ -65,7 +65,7 @@ def table(statuses: list[dict[str, Any]]) -> Table:
     """The status of all deployments, a row a server."""
     made = Table(show_edge=False, pad_edge=False)
     for title in ("deployment", "engine", "server", "condition", "address", "restarts", "smoke"):
-        made.add_column(title, overflow="fold")
+        made.add_column(title, overflow="fold", no_wrap=title == "address")
     for status in statuses:
         smoke = status["last_smoke"]
         verdict = f"{smoke['verdict']}, {ago(smoke['at'])}" if smoke else "never"

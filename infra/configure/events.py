@@ -21,6 +21,10 @@ RESULTS = {
 }
 
 
+#: Actions whose success is no news.
+QUIET_ACTIONS = ("include_role", "include_tasks", "assert", "validate_argument_spec")
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """A task that failed on a host, as a person wants to read it."""
@@ -71,7 +75,7 @@ class Tally:
         changed = bool((data.get("res") or {}).get("changed"))
         self.changed += changed
         self.ok += not changed
-        if str(data.get("task_action", "")).endswith(("include_role", "include_tasks", "assert")):
+        if str(data.get("task_action", "")).endswith(QUIET_ACTIONS):
             return None
         duration_s = float(data.get("duration") or 0.0)
         return f"{host}  {'changed' if changed else 'ok'}  {task_name(data)}  ({duration_s:.1f} s)"

@@ -101,13 +101,19 @@ def environment(root: Path, chosen: node.Node, tool: terraform.Terraform) -> dic
         "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(cache / "jsii"),
         "PYTHONUNBUFFERED": "1",
     }
-    for action in ("plan", "apply", "destroy"):
-        given = env.get(f"TF_CLI_ARGS_{action}", "")
-        if "-lock-timeout" not in given:
-            env[f"TF_CLI_ARGS_{action}"] = f"{given} {LOCK_TIMEOUT}".strip()
+    if not Path(env.get("TF_CLI_CONFIG_FILE", os.devnull)).exists():
+        # Terraform warns of it at every call, and works without.
+        del env["TF_CLI_CONFIG_FILE"]
+    flags = {action: [LOCK_TIMEOUT] for action in ("plan", "apply", "destroy")}
     if not sys.stdout.isatty():
-        # Spinner frames have no place in a log.
-        env["CI"] = env.get("CI", "1")
+        # Neither spinner frames nor colour codes have a place in a log.
+        env |= {"CI": env.get("CI", "1"), "NO_COLOR": "1", "FORCE_COLOR": "0"}
+        for action in ("init", "plan", "apply", "destroy"):
+            flags.setdefault(action, []).append("-no-color")
+    for action, wanted in flags.items():
+        given = env.get(f"TF_CLI_ARGS_{action}", "")
+        missing = [flag for flag in wanted if flag.partition("=")[0] not in given]
+        env[f"TF_CLI_ARGS_{action}"] = " ".join([given, *missing]).strip()
     return env
 
 
@@ -168,8 +174,11 @@ def verdict(
                 )
                 worst = worst or EXIT_FAILED
             continue
-        if ended.step != "smoke" and status == 0:
-            worst = EXIT_FAILED
+        if ended.step != "smoke" and ended.exit_status == 0:
+            # Configured, but the smoke step never came to an end.
+            worst = worst or EXIT_FAILED
+            print(f"{deployment.name}: FAILED between configure and smoke; deploy again")
+            continue
         worst = ended.exit_status or worst
         print(f"{deployment.name}: {ended.message}")
         if ended.report:
