@@ -103,7 +103,7 @@ def _must_answer(reply: Reply, base: Url, what: str) -> None:
         Outcome.PROTOCOL: "check scheme and port: does an HTTP server listen there?",
     }
     raise EndpointError(
-        f"{what} {base} cannot be measured: {MEANING[reply.outcome]}: {reply.message}",
+        f"{what} {base} cannot be measured: {reply.message or MEANING[reply.outcome]}",
         do=remedies.get(reply.outcome, "is it up? check the URL and the server's log"),
     )
 

@@ -52,7 +52,8 @@ class PromptSet:
         prompt = self._prompts[place]
         if self._chars is None:
             return prompt.text
-        title = f"# variant {variant}\n" if variant else ""
+        # Cut prompts may end alike, too ("... in one sentence."), so those are numbered as well.
+        title = f"# {number}\n" if variant or len(prompt.text) > self._chars else ""
         room = max(1, self._chars - len(title))
         return title + self._fit(prompt, number, room)
 

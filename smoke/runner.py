@@ -11,7 +11,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from infra.errors import EndpointError
@@ -19,7 +19,8 @@ from infra.spec.model import Load, Sla
 from smoke import drive, prompts, request, schedule, speculation, stats, verdict
 from smoke.clock import NS_PER_MS, NS_PER_S, Clock, MonotonicClock
 from smoke.endpoint import Url, auth_headers, base_url, parse_url, refuse_proxy
-from smoke.lateness import Lateness, ReadLagProbe, lateness_of
+from smoke.lateness import ReadLagProbe, lateness_of
+from smoke.measured import Measured
 from smoke.options import Options, Target
 from smoke.preflight import AcceptanceReader, Served, check, read_counters
 from smoke.progress import Progress, silent
@@ -29,46 +30,6 @@ from smoke.transport import Client
 #: Above this rate, arrivals are not waited for by spinning: it would cost too much CPU.
 _MAX_SPIN_RPS = 100.0
 _LIVE_EVERY_NS = 200 * NS_PER_MS
-
-
-@dataclass(slots=True)
-class Measured:
-    """Everything that a run found out; reports are made from it."""
-
-    target: Target
-    sla: Sla
-    load: Load
-    options: Options
-    started_at: datetime
-    served: Served
-    rate_rps: float = 0.0
-    service_time_s: float = 0.0
-    prompts_are_users: bool = False
-    main: list[Sample] = field(default_factory=list)
-    scheduled: int = 0
-    capped: int = 0
-    start_ns: int = 0
-    looks: int = 0
-    lateness: Lateness = field(default_factory=lambda: lateness_of([], []))
-    reading: speculation.Reading = field(default_factory=lambda: speculation.Reading(None))
-    load_ab: speculation.LoadCompared | None = None
-    outputs: speculation.OutputsCompared | None = None
-    outputs_kind: request.Kind = "completions"
-    phases: list[tuple[str, float]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    ended_at: datetime | None = None
-
-    @property
-    def evidence(self) -> verdict.Evidence:
-        return verdict.Evidence(self.main, self.scheduled, self.lateness)
-
-    def clauses(self) -> list[verdict.Clause]:
-        found = verdict.load_clauses(self.sla, self.evidence)
-        if self.sla.speculation is not None:
-            found += speculation.clauses(
-                self.sla.speculation, reading=self.reading, load=self.load_ab, outputs=self.outputs
-            )
-        return found
 
 
 async def measure(

@@ -6,6 +6,7 @@ are independent. Standard library only; pure.
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 from collections.abc import Callable, Sequence
@@ -35,6 +36,7 @@ def quantile_rank(n: int, q: float) -> int:
     return max(1, min(n, math.ceil(n * q - 1e-9)))
 
 
+@functools.lru_cache(maxsize=64)
 def quantile_ranks(
     n: int, q: float, *, confidence: float = CONFIDENCE
 ) -> tuple[int | None, int | None]:
@@ -95,8 +97,8 @@ def proportion_estimate(events: int, n: int, *, confidence: float = CONFIDENCE) 
 
 def min_n_for_proportion(limit: float, *, confidence: float = CONFIDENCE) -> int | None:
     """How many observations without an event show that the share is at most ``limit``; None for a
-    limit of 0, which no sample can show."""
-    if limit <= 0:
+    limit below 1e-9, which no sample of a size within reach can show."""
+    if limit < 1e-9:
         return None
     if limit >= 1:
         return 1

@@ -155,7 +155,7 @@ def error_clause(limit: float, evidence: Evidence) -> Clause:
         return result("pass", f"{counted}: at most {_share(estimate.upper)}")
     need = stats.min_n_for_proportion(limit)
     if need is None:
-        reason = f"{counted}; no sample can show a rate of exactly 0"
+        reason = f"{counted}; no sample can show a rate this small"
         return _clause("error_rate_max", "inconclusive", limit, "", estimate, reason, more=False)
     if n < need:
         return result("inconclusive", f"{counted}; to show {_share(limit)} takes {need} requests")

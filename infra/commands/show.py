@@ -6,7 +6,7 @@ import json
 import sys
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from infra.errors import DeploymentError, SpecrackError
 
@@ -17,6 +17,14 @@ def console(*, stderr: bool = False) -> Console:
     if not made.is_terminal:
         made = Console(stderr=stderr, highlight=False, width=100)
     return made
+
+
+def plain(renderable: RenderableType) -> str:
+    """``renderable`` as text of at most 100 columns, without colours."""
+    made = Console(width=100, highlight=False, no_color=True, force_terminal=False)
+    with made.capture() as captured:
+        made.print(renderable)
+    return "\n".join(line.rstrip() for line in captured.get().splitlines()).strip("\n")
 
 
 def as_json(value: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,8 +22,11 @@ from infra.tools import outcome
 
 if TYPE_CHECKING:
     import smoke
+    from smoke.report.model import ClauseResult
 
 KEPT_REPORTS = 20
+#: The measured phase may extend itself up to this long before it is called inconclusive.
+MAX_SECONDS = 60.0
 
 
 def run_smoke(
@@ -47,9 +51,11 @@ def run_smoke(
     paths = StatePaths(root, deployment.stack_key)
     with one_at_a_time(paths, as_step=as_step):
         endpoint = wait_for_endpoint(deployment, paths)
-        options = smoke.Options(seed=seed)
-        if max_seconds is not None:
-            options = smoke.Options(seed=seed, max_seconds=max_seconds)
+        options = smoke.Options(
+            seed=seed,
+            max_seconds=max_seconds or MAX_SECONDS,
+            repeat_command=f"specrack smoke {deployment.name} --seed {seed}",
+        )
         report = smoke.run(
             target_of(deployment, endpoint),
             deployment.sla,
@@ -61,21 +67,43 @@ def run_smoke(
         folder = new_report_folder(paths.reports)
         written = reports.write_all(report, folder)
         remember(paths, report, folder)
-        message = f"{report.verdict.upper()}: {report.summary}"
         if as_step:
             outcome.record(
                 paths.base,
                 step="smoke",
                 exit_status=report.exit_status,
-                message=message,
+                message=headline(report),
                 report=str(written.html),
+                table=show.plain(terminal.render(report)),
             )
-        if json_output:
+            # cdktf wraps what a step prints at some 70 columns; the launcher prints the table
+            # once more, whole, when all is done.
+            for clause in report.clauses:
+                print(f"{clause.verdict:<13}{clause_line(clause)}")
+        elif json_output:
             print(written.json.read_text(encoding="utf-8"))
         else:
             show.console().print(terminal.render(report))
-            print(written.html, flush=True)
+            print(written.html)
+        sys.stdout.flush()
         return report.exit_status
+
+
+def headline(report: smoke.Report) -> str:
+    """The verdict in a line that names the clauses behind it, measured, bound and limit."""
+    if report.verdict == "pass":
+        return f"PASS: {report.summary}"
+    behind = [clause for clause in report.clauses if clause.verdict == report.verdict]
+    return f"{report.verdict.upper()}: " + "; ".join(clause_line(clause) for clause in behind)
+
+
+def clause_line(clause: ClauseResult) -> str:
+    """``ttft_p95_ms 41 ms (95%: 38 .. 45), limit <= 400 ms``."""
+    from smoke.report import text
+
+    bounds = text.bounds_of(clause)
+    shown = f" ({bounds})" if bounds in ("exact", "-") else f" (95%: {bounds})"
+    return f"{clause.name} {text.measured_of(clause)}{shown}, limit {text.limit_of(clause)}"
 
 
 def one_at_a_time(paths: StatePaths, *, as_step: bool) -> contextlib.AbstractContextManager[None]:

@@ -26,12 +26,11 @@ class AcceptanceRecord:
 
     @property
     def mean_acceptance_length(self) -> float | None:
-        """Tokens per step: 1 + sum(accepted at position i) / drafts; None without drafts."""
-        if not self.drafts:
-            return None
-        by_position = sum(self.accepted_per_position)
-        accepted = by_position if self.accepted_per_position else self.accepted_tokens
-        return 1 + accepted / self.drafts
+        """Tokens per step: 1 + sum(accepted at position i) / drafts; None without drafts.
+
+        The sum over positions is ``accepted_tokens``, which also holds where positions are missing.
+        """
+        return 1 + self.accepted_tokens / self.drafts if self.drafts else None
 
     @property
     def per_position_rate(self) -> tuple[float, ...]:

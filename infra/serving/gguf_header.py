@@ -50,6 +50,12 @@ class GgufHeader:
         value = self.values.get("tokenizer.ggml.tokens")
         return value if isinstance(value, list) else None
 
+    @property
+    def token_types(self) -> list[int]:
+        """GGUF's type of each token (1: a word, 3: control, 5: unused); empty if not stated."""
+        value = self.values.get("tokenizer.ggml.token_type")
+        return value if isinstance(value, list) else []
+
 
 def read_header(path: Path) -> GgufHeader:
     """Read the header of ``path``. Raises OSError, or NotGgufError for anything but GGUF."""

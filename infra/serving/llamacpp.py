@@ -71,6 +71,8 @@ def _service(role: Role, deployment: Deployment, node: Node, *, port: int | None
                 content=_config(role, deployment, node).model_dump_json(indent=2) + "\n",
             ),
         ),
+        # At a failed assertion llama.cpp would start a debugger on itself, if there is one.
+        env={"GGML_NO_BACKTRACE": "1"},
         port=port,
     )
 
@@ -108,8 +110,9 @@ def _method(method: str) -> LlamaCppMethod:
 
 def _path(name: str, node: Node, *, key: str) -> str:
     if is_hub_id(name):
-        raise UnsupportedError(
-            f"{key}: {name} is a hub id, and llamacpp serves a GGUF file on the host",
+        raise support.UnsupportedReferenceError(
+            f"{name} is a hub id, and llamacpp serves a GGUF file on the host",
+            key=key,
             do="give the path of a .gguf file from the project's root",
         )
     return on_host(name, node.root)

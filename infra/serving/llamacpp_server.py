@@ -179,6 +179,9 @@ def server_parameters(config: ServerConfig, port: int) -> Any:
     # Else the context is made smaller, silently, until it fits the memory.
     params.fit_params = False
     params.n_gpu_layers = 0
+    # On a CPU it is no faster, and it sums in float16: outputs then depend on how many tokens are
+    # computed together, and so on speculation (measured: models/tiny/README.md).
+    params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     params.cache_ram_mib = PROMPT_CACHE_MIB
     params.endpoint_metrics = True
     params.endpoint_slots = True

@@ -83,7 +83,8 @@ def _count(name: str, value: float) -> int:
 
 def _position(labels: dict[str, str]) -> int:
     text = labels.get("position", "")
-    if not text.isascii() or not text.isdigit() or int(text) >= _MAX_POSITIONS:
+    is_short_number = text.isascii() and text.isdigit() and len(text) <= 4
+    if not is_short_number or int(text) >= _MAX_POSITIONS:
         raise EndpointError(f"/metrics: position {text[:40]!r} is not a draft position")
     return int(text)
 

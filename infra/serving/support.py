@@ -6,22 +6,38 @@ Asked before anything is provisioned, so that a combination that cannot work cos
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from infra.errors import UnsupportedError
+from infra.spec.model import SpeculationMethod
 
 Version = tuple[int, ...]
 
 
+class UnsupportedSyntheticError(UnsupportedError):
+    """Acceptance cannot be pretended on this engine and kind of node."""
+
+
+class UnsupportedReferenceError(UnsupportedError):
+    """The engine cannot serve a model that is named this way. ``key``: where it is named."""
+
+    def __init__(self, what: str, *, key: str, do: str) -> None:
+        super().__init__(f"{key}: {what}", do=do)
+        self.key = key
+        self.what = f"{what} ({do})"
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One method of one engine. Versions are inclusive bounds; None: no bound known."""
+    """One method of one engine. None as a version: no such bound is known."""
 
     engine: str
     method: str
     #: Where this was read or tried, and when.
     source: str
-    since: str | None = None
+    #: The last release without it: every later one has it.
+    after: str | None = None
+    #: The last release with it.
     until: str | None = None
     kinds: frozenset[str] = frozenset({"cpu", "gpu"})
     #: How this engine spells the method in its own configuration.
@@ -52,28 +68,35 @@ TABLE: tuple[Row, ...] = (
     Row("vllm", "ngram", _VLLM_CPU, spelling="ngram"),
     Row("vllm", "suffix", _VLLM, kinds=_GPU_ONLY, spelling="suffix",
         requirement="arctic-inference==0.1.1",
-        why="arctic-inference does not work with vLLM on a CPU (tried)"),
+        why="it fails there (tried on vllm-cpu 0.32.0)"),
     Row("vllm", "eagle", _VLLM_CPU, spelling="eagle"),
     Row("vllm", "eagle3", _VLLM, spelling="eagle3"),
     Row("vllm", "mtp", _VLLM, spelling="mtp"),
     Row("vllm", "medusa", _VLLM_CPU, until="0.32.0", spelling="medusa",
         why="vLLM removed it in 0.33.0"),
+    Row("vllm", "mlp_speculator", f"{_VLLM}; vLLM issue 47825", until="0.32.0", kinds=_GPU_ONLY,
+        spelling="mlp_speculator", why="it crashed in 0.32.0 already, and 0.33.0 removed it"),
     Row("trtllm", "none", _TRT_MAIN, kinds=_GPU_ONLY, why="TensorRT-LLM needs a GPU"),
     Row("trtllm", "draft_model", _TRT_MAIN, until="1.2.1", kinds=_GPU_ONLY,
         spelling="DraftTarget", why="later releases spell it Draft_Target"),
-    Row("trtllm", "draft_model", _TRT_MAIN, since="1.3.0", kinds=_GPU_ONLY,
+    Row("trtllm", "draft_model", _TRT_MAIN, after="1.2.1", kinds=_GPU_ONLY,
         spelling="Draft_Target", why="earlier releases spell it DraftTarget"),
     Row("trtllm", "ngram", _TRT_MAIN, kinds=_GPU_ONLY, spelling="NGram"),
     Row("trtllm", "eagle", _TRT_MAIN, kinds=_GPU_ONLY, spelling="Eagle"),
     Row("trtllm", "eagle3", _TRT_MAIN, kinds=_GPU_ONLY, spelling="Eagle3"),
     Row("trtllm", "mtp", _TRT_MAIN, kinds=_GPU_ONLY, spelling="MTP"),
-    Row("trtllm", "suffix", _TRT_MAIN, since="1.3.0", kinds=_GPU_ONLY, spelling="SA",
+    Row("trtllm", "suffix", _TRT_MAIN, after="1.2.1", kinds=_GPU_ONLY, spelling="SA",
         why="suffix automaton, known from the main branch only"),
     Row("trtllm", "lookahead", _TRT_LEGACY, until="1.2.1", kinds=_GPU_ONLY, spelling="Lookahead",
         why="it needs the TensorRT backend, which later releases dropped"),
     Row("trtllm", "medusa", _TRT_LEGACY, until="1.2.1", kinds=_GPU_ONLY, spelling="Medusa",
         why="it needs the TensorRT backend, which later releases dropped"),
 )  # fmt: skip
+
+
+#: Where synthetic acceptance works.
+_SYNTHETIC = frozenset({("llamacpp", "cpu"), ("vllm", "gpu")})
+_NO_SYNTHETIC = {("vllm", "cpu"): "it fails there (tried on vllm-cpu 0.32.0)"}
 
 
 def supported(
@@ -110,7 +133,7 @@ def supported(
             do=f"on a {kind} node it offers {', '.join(offered(engine, kind)) or 'nothing'}",
         )
     if synthetic and (engine, kind) not in _SYNTHETIC:
-        raise UnsupportedError(
+        raise UnsupportedSyntheticError(
             f"{engine} {version} cannot pretend acceptance on a {kind} node: "
             f"{_NO_SYNTHETIC.get((engine, kind), 'not known to work')}",
             do="remove serving.speculation.synthetic_acceptance_length",
@@ -118,16 +141,11 @@ def supported(
     return row
 
 
-#: Where synthetic acceptance works.
-_SYNTHETIC = frozenset({("llamacpp", "cpu"), ("vllm", "gpu")})
-_NO_SYNTHETIC = {("vllm", "cpu"): "its rejection sampler for that needs Triton kernels (tried)"}
-
-
 def offered(engine: str, kind: str) -> tuple[str, ...]:
-    """Methods that some version of ``engine`` has on a ``kind`` of node, in the table's order."""
-    return tuple(
-        dict.fromkeys(row.method for row in TABLE if row.engine == engine and kind in row.kinds)
-    )
+    """Methods for a deployment file that some version of ``engine`` has on a ``kind`` of node."""
+    known = get_args(SpeculationMethod)
+    rows = [row for row in TABLE if row.engine == engine and kind in row.kinds]
+    return tuple(method for method in known if any(row.method == method for row in rows))
 
 
 def parse_version(text: str) -> Version:
@@ -148,14 +166,11 @@ def parse_version(text: str) -> Version:
 
 def _in_range(row: Row, version: str) -> bool:
     asked = parse_version(version)
-    return (row.since is None or asked >= parse_version(row.since)) and (
+    return (row.after is None or asked > parse_version(row.after)) and (
         row.until is None or asked <= parse_version(row.until)
     )
 
 
 def _range_text(row: Row) -> str:
-    if row.since and row.until:
-        return f"{row.since} to {row.until}"
-    if row.until:
-        return f"up to {row.until}"
-    return f"from {row.since}" if row.since else "any version"
+    bounds = [f"after {row.after}" if row.after else "", f"up to {row.until}" if row.until else ""]
+    return " ".join(filter(None, bounds)) or "any version"

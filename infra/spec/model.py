@@ -113,7 +113,7 @@ class Strict(BaseModel):
             text = "; ".join(f"{key}: {what}" if key else what for key, what in found)
             # Braces would be read as places to fill in.
             safe = text.replace("{", "(").replace("}", ")")
-            raise PydanticCustomError(BROKEN_RULES, safe)  # type: ignore[arg-type]
+            raise PydanticCustomError(BROKEN_RULES, safe)
         return self
 
     def _get(self, key: str) -> Any:

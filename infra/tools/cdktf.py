@@ -107,7 +107,7 @@ def environment(root: Path, chosen: node.Node, tool: terraform.Terraform) -> dic
     flags = {action: [LOCK_TIMEOUT] for action in ("plan", "apply", "destroy")}
     if not sys.stdout.isatty():
         # Neither spinner frames nor colour codes have a place in a log.
-        env |= {"CI": env.get("CI", "1"), "NO_COLOR": "1", "FORCE_COLOR": "0"}
+        env |= {"CI": env.get("CI", "1"), "NO_COLOR": "1"}
         for action in ("init", "plan", "apply", "destroy"):
             flags.setdefault(action, []).append("-no-color")
     for action, wanted in flags.items():
@@ -180,6 +180,8 @@ def verdict(
             print(f"{deployment.name}: FAILED between configure and smoke; deploy again")
             continue
         worst = ended.exit_status or worst
+        if ended.table:
+            print(f"\n{ended.table}\n")
         print(f"{deployment.name}: {ended.message}")
         if ended.report:
             print(ended.report)

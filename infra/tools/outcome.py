@@ -19,18 +19,23 @@ FILE = "outcome.json"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The last step that ended: ``configure`` or ``smoke``, its exit status, its last words."""
+    """The last step that ended: ``configure`` or ``smoke``, its exit status, its last words, the
+    verdict table as plain text, the path of the report."""
 
     deploy_id: str
     step: str
     exit_status: int
     message: str
     report: str = ""
+    table: str = ""
 
 
-def record(base: Path, *, step: str, exit_status: int, message: str, report: str = "") -> None:
+def record(
+    base: Path, *, step: str, exit_status: int, message: str, report: str = "", table: str = ""
+) -> None:
     """Write the outcome of ``step`` below ``base`` (a stack's state folder)."""
-    outcome = Outcome(os.environ.get(DEPLOY_ID, ""), step, exit_status, message, report)
+    deploy_id = os.environ.get(DEPLOY_ID, "")
+    outcome = Outcome(deploy_id, step, exit_status, message, report, table)
     write_json(base / FILE, asdict(outcome))
 
 

@@ -2,8 +2,9 @@
 
     python models/tiny/make_gguf.py models/tiny/target models/tiny/target.gguf
 
-Matrices are written as float16, the norm vectors as float32 (llama.cpp computes norms in float32
-and refuses other types there). The same input gives the same bytes on every run.
+Matrices are written as float32, or float16 with ``--type f16``; the norm vectors always as float32,
+because llama.cpp refuses other types there. The same input gives the same bytes on every run.
+README.md tells why float32 is the default.
 
 Reads only what ``train_pair.py`` writes: one ``model.safetensors`` in BF16 or F32, a byte-level BPE
 ``tokenizer.json`` with GPT-2's splitting, tied embeddings. Anything else is refused.
@@ -36,28 +37,31 @@ LAYER_NAMES = {
     "input_layernorm": "attn_norm",
     "post_attention_layernorm": "ffn_norm",
 }
+FILE_TYPES = {"f16": gguf.LlamaFileType.MOSTLY_F16, "f32": gguf.LlamaFileType.ALL_F32}
+
 TOP_NAMES = {"model.embed_tokens": "token_embd", "model.norm": "output_norm"}
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line. Returns the exit status: 0 written, 2 input that this script cannot convert."""
     parser = argparse.ArgumentParser(
-        description="Convert a tiny Llama in Hugging Face form to GGUF (float16).",
+        description="Convert a tiny Llama in Hugging Face form to GGUF.",
         epilog="example: python models/tiny/make_gguf.py models/tiny/target target.gguf",
     )
     parser.add_argument("source", type=Path, help="folder with config.json, model.safetensors, ...")
     parser.add_argument("destination", type=Path, help="the GGUF file to write")
+    parser.add_argument("--type", choices=FILE_TYPES, default="f32", help="default: %(default)s")
     options = parser.parse_args(arguments)
     try:
-        convert(options.source, options.destination)
+        convert(options.source, options.destination, matrices=options.type)
     except (OSError, ValueError) as error:
         print(f"make_gguf: {error}", file=sys.stderr)
         return 2
     return 0
 
 
-def convert(source: Path, destination: Path) -> None:
-    """Write ``source`` as GGUF to ``destination``.
+def convert(source: Path, destination: Path, *, matrices: str = "f32") -> None:
+    """Write ``source`` as GGUF to ``destination``, with ``matrices`` of type f16 or f32.
 
     Raises OSError for a file that cannot be read or written, ValueError for one that holds
     something this script does not know.
@@ -67,13 +71,17 @@ def convert(source: Path, destination: Path) -> None:
         raise ValueError(f"{source}: not a Llama with tied embeddings")
     tensors = read_safetensors(source / "model.safetensors")
     writer = gguf.GGUFWriter(destination, "llama")
+    writer.add_name("tiny")
+    writer.add_file_type(FILE_TYPES[matrices])
     _add_shape(writer, config)
     _add_tokenizer(writer, source, vocabulary_size=config["vocab_size"])
     # By name: the order in the input file is whatever its writer chose.
     for name in sorted(tensors):
         new_name, values = rename(name, tensors[name], config)
-        is_vector = values.ndim == 1
-        writer.add_tensor(new_name, np.ascontiguousarray(values, np.float32 if is_vector else "f2"))
+        as_f32 = values.ndim == 1 or matrices == "f32"
+        writer.add_tensor(
+            new_name, np.ascontiguousarray(values, np.float32 if as_f32 else np.float16)
+        )
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -133,8 +141,6 @@ def interleave_rotary(weights: Array, heads: int) -> Array:
 
 def _add_shape(writer: gguf.GGUFWriter, config: dict[str, Any]) -> None:
     head_width = config["hidden_size"] // config["num_attention_heads"]
-    writer.add_name("tiny")
-    writer.add_file_type(gguf.LlamaFileType.MOSTLY_F16)
     writer.add_context_length(config["max_position_embeddings"])
     writer.add_embedding_length(config["hidden_size"])
     writer.add_block_count(config["num_hidden_layers"])

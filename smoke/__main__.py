@@ -1,0 +1,7 @@
+"""``python -m smoke``."""
+
+import sys
+
+from smoke.cli import main
+
+sys.exit(main())
