@@ -101,8 +101,8 @@ def _data(node: Node | None, path: Path, broken: set[Path]) -> Any:
 def parse(text: str) -> Document:
     """Parse ``text``. Never raises: what is wrong is in ``faults``."""
     document = Document(text)
-    builder = _Builder(document)
     last_line = max(1, len(text.splitlines()))
+    builder = _Builder(document, last_line)
     events = YAML(typ="safe", pure=True).parse(text)
     going = True
     while going:
@@ -131,8 +131,9 @@ class _Open:
 
 
 class _Builder:
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Document, last_line: int) -> None:
         self._document = document
+        self._last_line = last_line
         self._open: list[_Open] = []
 
     def take(self, event: Any) -> bool:
@@ -148,7 +149,7 @@ class _Builder:
         return self._node(event, kind)
 
     def _document_start(self, event: Any) -> bool:
-        line = event.start_mark.line + 1
+        line = self._line(event)
         if self._document.root is not None:
             self._fault(line, (), "holds more than one YAML document (---); keep one")
             return False
@@ -157,7 +158,7 @@ class _Builder:
         return True
 
     def _node(self, event: Any, kind: str) -> bool:
-        line, at = event.start_mark.line + 1, self._open[-1] if self._open else None
+        line, at = self._line(event), self._open[-1] if self._open else None
         if at and not at.branch.is_list and at.key is None:
             return self._key(at, event, kind, line)
         path = (*at.path, self._key_of(at)) if at else ()
@@ -228,6 +229,10 @@ class _Builder:
         tag = getattr(event, "ctag", None)
         if tag is not None and str(tag) != "!":
             self._fault(line, path, "has a YAML tag (!...); write the plain value")
+
+    def _line(self, event: Any) -> int:
+        # An empty value is placed at the next token, which may be the end of the text.
+        return min(event.start_mark.line + 1, self._last_line)
 
     def _fault(self, line: int, path: Path, what: str) -> None:
         self._document.faults.append(Fault(line, path, what))

@@ -48,6 +48,14 @@ def test_a_misspelt_key_is_told_with_its_line_and_the_right_spelling_and_only_on
     ]
 
 
+def test_a_key_that_looks_like_pydantics_own_mark_is_told_like_any_other(tmp_path: Path) -> None:
+    told = problems(tmp_path, replaced(("budget:", '"[key]":'), ("search", "7")))
+    assert [line.split(",")[0] for line in told] == [
+        "15: '[key]': unknown key",
+        "16: tags.team: must be text",
+    ]
+
+
 def test_a_key_in_the_wrong_mapping_is_told_its_place(tmp_path: Path) -> None:
     told = problems(tmp_path, replaced(("  speculation: {", "  draft_tokens: 3\n  speculation: {")))
     assert told == ["14: sla.draft_tokens: unknown key, did you mean serving.speculation.draft_tokens?"]  # fmt: skip
@@ -127,6 +135,10 @@ WHOLE_FILES: dict[str, tuple[bytes, str]] = {
     "empty": (b"", " is empty; it must hold a deployment (name: ..., tier: ...)"),
     "blank": (b" \n\n", " is empty; it must hold a deployment (name: ..., tier: ...)"),
     "comments": (b"# later\n", " must hold a mapping (name: ..., tier: ...), got nothing"),
+    "a document of nothing": (
+        b"---\n",
+        "1: must hold a mapping (name: ..., tier: ...), got nothing",
+    ),
     "a list": (b"- name: chat\n", "1: must hold a mapping (name: ..., tier: ...), got a list"),
     "a word": (b"chat\n", "1: must hold a mapping (name: ..., tier: ...), got the text 'chat'"),
     "latin-1": (b"name: chat\ntier: caf\xe9\n", "2: is not UTF-8 text"),
