@@ -85,12 +85,19 @@ def plan(name: Name, json_output: Json = False) -> None:
 
 
 @app.command(
+    # Options of the harness itself, for --url: see `python -m smoke --help`.
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
     epilog="Examples:\n\n`specrack smoke local`\n\n"
     "`specrack smoke local --max-seconds 120 --json`\n\n"
-    "`python -m smoke --url http://127.0.0.1:8000 --ttft-p95-ms 300` for any other endpoint"
+    "`specrack smoke --url http://127.0.0.1:8000 --sla-ttft-p95-ms 300` for any endpoint; "
+    "all its options: `python -m smoke --help`",
 )
 def smoke(
-    name: Name,
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="A deployment.")] = None,
+    url: Annotated[
+        str | None, typer.Option(help="Any OpenAI-compatible endpoint instead of a deployment.")
+    ] = None,
     max_seconds: Annotated[
         float | None, typer.Option(help="Longest measured phase, in seconds.", min=1)
     ] = None,
@@ -99,9 +106,20 @@ def smoke(
     json_output: Json = False,
 ) -> None:
     """Check the SLA of a deployed endpoint. Exit status 0 pass, 1 fail, 3 inconclusive."""
+    if url is not None:
+        from smoke.cli import main as harness
+
+        # Everything after `smoke`, as it was written: those options are the harness's to judge.
+        raise typer.Exit(harness(sys.argv[sys.argv.index("smoke") + 1 :]))
     from infra.commands.smoke import run_smoke
 
     with errors(json_output):
+        if name is None or name.startswith("-") or context.args:
+            wrong = " ".join(context.args) or name or "no NAME"
+            raise InputError(
+                f"specrack smoke: {wrong}: not understood",
+                do="name one deployment, or give --url URL and the options of python -m smoke",
+            )
         root = find_root()
         status = run_smoke(
             one(root, name),

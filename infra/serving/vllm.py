@@ -142,5 +142,12 @@ def _environment(deployment: Deployment, node: Node) -> dict[str, str]:
             # the load generator share them better when the kernel may move threads.
             "VLLM_CPU_OMP_THREADS_BIND": "nobind",
             "OMP_NUM_THREADS": str(node.threads),
+            # On a user's own machine nothing is left outside the service's folder. The sockets
+            # between vLLM's processes have a relative place: a socket's path may be 107 bytes.
+            "VLLM_RPC_BASE_PATH": ".",
+            "VLLM_CACHE_ROOT": "@DIR@/cache/vllm",
+            "VLLM_CONFIG_ROOT": "@DIR@/config/vllm",
+            "XDG_CACHE_HOME": "@DIR@/cache",
+            "TORCHINDUCTOR_CACHE_DIR": "@DIR@/cache/torchinductor",
         }
     return environment

@@ -22,8 +22,6 @@ CHECK_EVERY_S = 2.0
 UNANSWERED_CHECKS = 5
 #: A log beyond this size is put aside (one old one is kept) at the next start.
 LOG_LIMIT_BYTES = 20_000_000
-#: Niceness of servers: above 0, so that the smoke harness beside them gets its turn at once.
-SERVER_NICE = 5
 #: Exit status by which our engines say that starting again cannot help.
 EXIT_BAD_INPUT = 2
 
@@ -122,8 +120,8 @@ class Unit:
                     stdout=stream,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
-                    # Safe: this process has one thread.
-                    preexec_fn=_prepare_child,
+                    # Safe: this process has one thread. The kernel stops the server if we die.
+                    preexec_fn=die_with_parent,
                 )
             except OSError as error:
                 self._fail(f"cannot start {service.command[0]}: {error.strerror}")
@@ -232,14 +230,6 @@ class Unit:
             return ""
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return lines[-1][:500] if lines else ""
-
-
-def _prepare_child() -> None:
-    """In the server's process, before it becomes the server."""
-    # The kernel stops the server if we die.
-    die_with_parent()
-    # The load generator runs on this machine too and must not be late because of us.
-    os.nice(SERVER_NICE)
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:

