@@ -93,6 +93,7 @@ def release(stack_key: str, *, root: Path) -> bool:
     """
     paths = StatePaths(root, stack_key)
     stopped = control.stop(paths.run)
-    for path in (paths.configured, paths.run / STATE_FILE):
-        path.unlink(missing_ok=True)
+    # What the last configure run left stays: the epoch in it makes the next deploy start the
+    # servers again, even where Terraform still believes them to be there.
+    (paths.run / STATE_FILE).unlink(missing_ok=True)
     return stopped

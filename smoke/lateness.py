@@ -11,14 +11,13 @@ import asyncio
 import bisect
 import contextlib
 import random
-import socket
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from smoke.clock import NS_PER_MS, NS_PER_S
 from smoke.stats import quantile
+from smoke.timer import KernelTimer
 
 #: Mean time between two probes. Random, so that the probe cannot fall in step with the traffic.
 _MEAN_GAP_S = 0.008
@@ -28,52 +27,51 @@ _MAX_SAMPLES = 200_000
 class ReadLagProbe:
     """Samples how long ready bytes wait for us.
 
-    A thread wakes at random moments and makes a socket readable; the event loop stamps when it
-    gets to it, as it does with replies. Counted from the moment the thread should have woken, so
-    a loop that holds the interpreter is seen, as is an operating system that runs us late.
+    A kernel timer becomes readable at random moments, as a socket does when bytes arrive, and the
+    event loop stamps when it gets to it. So all that delays a read is seen: callbacks that run
+    long, the interpreter's lock, an operating system that runs us late. Where there is no such
+    timer (it is Linux's), the loop's own is used, whose rounding to a millisecond is counted as
+    lateness, too.
     """
 
     def __init__(self, now_ns: Callable[[], int] = time.perf_counter_ns) -> None:
         self._now_ns = now_ns
-        self._stop = threading.Event()
+        self._random = random.Random(0)
         self._due_ns = 0
+        self._timer: KernelTimer | None = None
+        self._handle: asyncio.TimerHandle | None = None
         self.samples_ns: list[int] = []
 
     async def __aenter__(self) -> ReadLagProbe:
         self._loop = asyncio.get_running_loop()
-        self._read_end, self._write_end = socket.socketpair()
-        self._read_end.setblocking(False)
-        self._write_end.setblocking(False)
-        self._loop.add_reader(self._read_end.fileno(), self._ready)
-        self._thread = threading.Thread(target=self._tick, name="read-lag-probe", daemon=True)
-        self._thread.start()
+        with contextlib.suppress(OSError, AttributeError):
+            self._timer = KernelTimer()
+            self._loop.add_reader(self._timer.fd, self._ready)
+        self._arm()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-        self._loop.remove_reader(self._read_end.fileno())
-        self._read_end.close()
-        self._write_end.close()
+        if self._timer is not None:
+            self._loop.remove_reader(self._timer.fd)
+            self._timer.close()
+        if self._handle is not None:
+            self._handle.cancel()
+
+    def _arm(self) -> None:
+        gap_ns = max(1000, round(self._random.expovariate(1 / _MEAN_GAP_S) * NS_PER_S))
+        self._due_ns = self._now_ns() + gap_ns
+        if self._timer is not None:
+            self._timer.set(gap_ns)
+        else:
+            self._handle = self._loop.call_later(gap_ns / NS_PER_S, self._ready)
 
     def _ready(self) -> None:
         now_ns = self._now_ns()
-        with contextlib.suppress(BlockingIOError):
-            self._read_end.recv(64)
-        if self._due_ns and len(self.samples_ns) < _MAX_SAMPLES:
+        if self._timer is not None:
+            self._timer.read()
+        if len(self.samples_ns) < _MAX_SAMPLES:
             self.samples_ns.append(max(0, now_ns - self._due_ns))
-        self._due_ns = 0
-
-    def _tick(self) -> None:
-        random_source = random.Random(0)
-        while not self._stop.is_set():
-            due_ns = self._now_ns() + round(random_source.expovariate(1 / _MEAN_GAP_S) * NS_PER_S)
-            time.sleep(max(0.0, (due_ns - self._now_ns()) / NS_PER_S))
-            if self._due_ns:  # the last one was not read yet: that wait is being measured
-                continue
-            self._due_ns = due_ns
-            with contextlib.suppress(BlockingIOError):
-                self._write_end.send(b".")
+        self._arm()
 
 
 @dataclass(frozen=True, slots=True)

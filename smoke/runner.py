@@ -27,8 +27,6 @@ from smoke.progress import Progress, silent
 from smoke.sample import Sample
 from smoke.transport import Client
 
-#: Above this rate, arrivals are not waited for by spinning: it would cost too much CPU.
-_MAX_SPIN_RPS = 100.0
 _LIVE_EVERY_NS = 200 * NS_PER_MS
 
 
@@ -90,7 +88,6 @@ class _Run:
     ) -> None:
         self.target, self.sla, self.load, self.options = target, sla, load, options
         self.reader, self.progress = reader, progress
-        self.given_clock = clock
         self.clock: Clock = clock or MonotonicClock()
         own = options.prompts_file
         self.prompts = prompts.PromptSet(
@@ -162,8 +159,6 @@ class _Run:
         found.rate_rps = self.options.rate_rps or schedule.rate_of_sessions(
             sessions, think_s=think_s, service_time_s=found.service_time_s
         )
-        if self.given_clock is None and found.rate_rps > _MAX_SPIN_RPS:
-            self.clock = MonotonicClock(spin=False)
 
     async def _main(self, found: Measured, side: _Side) -> None:
         need = self.options.min_requests or verdict.requests_needed(self.sla)

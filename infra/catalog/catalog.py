@@ -9,12 +9,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from infra.catalog.reading import named, read_yaml, row, rows
-from infra.catalog.rows import Source
 from infra.errors import InputError
 
 if TYPE_CHECKING:
     from infra.catalog.hardware import Accelerator, Instance, MarketRate
     from infra.catalog.models import ModelRow
+    from infra.catalog.rows import Source
     from infra.catalog.tiers import Tier
 
 DATA = Path(__file__).parent / "data"
@@ -50,6 +50,8 @@ class Catalog:
     @cached_property
     def sources(self) -> Mapping[str, Source]:
         """Sources by id."""
+        from infra.catalog.rows import Source
+
         path = self.folder / "sources.yaml"
         content = read_yaml(path)
         if not isinstance(content, dict):

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from infra.catalog.rows import Count, Dated, Frozen, Ints, Row, Rows, SourceIds, Texts, Usd
+from infra.catalog.rows import Dated, Row
+from infra.catalog.values import Count, Frozen, Ints, Rows, SourceIds, Texts, Usd
 
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from infra.catalog.rows import Count, Frozen, Rows, SourceIds, Span, Texts, Usd, UsdSpan
+from infra.catalog.values import Count, Frozen, Rows, SourceIds, Span, Texts, Usd, UsdSpan
 
 SiteKind = Literal["aws", "rack", "local"]
 Fabric = Literal["none", "efa", "infiniband"]

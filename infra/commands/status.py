@@ -28,7 +28,7 @@ def deployment_status(deployment: Deployment, paths: StatePaths) -> dict[str, An
         "engine": deployment.serving.engine,
         "speculation": deployment.serving.speculation.method,
         "deployed": paths.terraform_state.exists() and _has_resources(paths.terraform_state),
-        "configured_at": configured.get("at") if isinstance(configured, dict) else None,
+        "configured_at": configured.get("at") if state and isinstance(configured, dict) else None,
         "condition": condition(state),
         "services": [] if state is None else [_service(state, one.role) for one in state.services],
         "last_smoke": read_json(paths.last_smoke),

@@ -16,7 +16,7 @@ from infra.spec.check import check_values
 from infra.spec.model import Deployment, Rule, Sla, Speculation
 from infra.spec.text import Fault, UnreadableError
 from infra.spec.tree import Branch, Document, parse
-from infra.spec.words import did_you_mean, dotted, shown, shown_text
+from infra.spec.words import did_you_mean, dotted, one_line, shown, shown_text
 
 FOLDER = "deployments"
 SUFFIX = ".yaml"
@@ -203,7 +203,9 @@ def _cross(get: Callable[[str], Any], stem: str) -> list[tuple[str, str]]:
 
 def _problems(found: Sequence[Fault], place: str) -> tuple[Problem, ...]:
     ordered = sorted(found, key=lambda fault: (fault.line or 0, fault.path, fault.what))
-    return tuple(Problem(place, fault.line, dotted(fault.path), fault.what) for fault in ordered)
+    return tuple(
+        Problem(place, fault.line, dotted(fault.path), one_line(fault.what)) for fault in ordered
+    )
 
 
 def _entries(root: Path, suffix: str) -> list[Path]:

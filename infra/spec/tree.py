@@ -222,17 +222,19 @@ class _Builder:
 
     def _refuse_magic(self, event: Any, kind: str, line: int, path: Path) -> None:
         if kind == "AliasEvent":
-            self._fault(line, path, f"is an alias (*{event.anchor}); write the value out")
+            self._fault(line, path, f"is an alias (*{event.anchor[:40]}); write the value out")
             return
         if event.anchor is not None:
-            self._fault(line, path, f"has an anchor (&{event.anchor}); aliases are not supported")
+            self._fault(
+                line, path, f"has an anchor (&{event.anchor[:40]}); aliases are not supported"
+            )
         tag = getattr(event, "ctag", None)
         if tag is not None and str(tag) != "!":
             self._fault(line, path, "has a YAML tag (!...); write the plain value")
 
     def _line(self, event: Any) -> int:
         # An empty value is placed at the next token, which may be the end of the text.
-        return min(event.start_mark.line + 1, self._last_line)
+        return min(int(event.start_mark.line) + 1, self._last_line)
 
     def _fault(self, line: int, path: Path, what: str) -> None:
         self._document.faults.append(Fault(line, path, what))

@@ -14,6 +14,13 @@ def shown_text(text: str) -> str:
     return repr(text if len(text) <= 60 else f"{text[:57]}...")
 
 
+def one_line(text: str) -> str:
+    """``text`` with control characters, line breaks and the like as escapes."""
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+
+
 def shown(value: Any) -> str:
     """A value with its kind, for "must be ..., got <this>"."""
     if value is None:

@@ -101,7 +101,7 @@ def timeline(
     top = max(known, default=1.0)
     if limit is not None and limit < 3 * top:
         top = max(top, limit)
-    y = Axis(0, top * 1.08 or 1.0, height - _BOTTOM - strip, _TOP)
+    y = Axis(0, max(top * 1.08, 1e-9), height - _BOTTOM - strip, _TOP)
     parts = [_grid_y(y, number, x)]
     step = max(1, len(points) // 3000)
     for at, value in points[::step]:
@@ -171,7 +171,7 @@ def interval(
     """A ratio with its interval, the 1x line and the limit."""
     width, height = 480.0, 120.0
     known = [one for one in (value, lower, upper, limit, 1.0) if one is not None]
-    x = Axis(0, max(known) * 1.12, _LEFT, width - _RIGHT)
+    x = Axis(0, max(known) * 1.12 or 1.0, _LEFT, width - _RIGHT)
     y = Axis(0, 1, height - _BOTTOM, _TOP + 4)
     middle = y.at(0.5)
     parts = [_grid_x(x, y)]

@@ -1,8 +1,12 @@
 #!/bin/sh
-# The README's two commands in a minimal Debian 12: python3, venv, git, make, nothing else.
-# Needs root and mmdebstrap. Package sources are reached the way this machine reaches them: pip's
-# and npm's own settings, and the certificates, are copied in.
+# The README's two commands in a minimal Debian 12 (python3, venv, git, make, certificates; no Node,
+# no Terraform), as a user without rights, from a path with a blank in it. Needs root and
+# mmdebstrap. Packages are reached the way this machine reaches them: its certificates and the
+# variables below go in.
 set -eu
+forwarded="PIP_CERT PIP_INDEX_URL PIP_DEFAULT_TIMEOUT NODE_EXTRA_CA_CERTS NPM_CONFIG_REGISTRY
+  HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy"
+
 [ "$(id -u)" = 0 ] || { echo "skipped: test-fresh needs root (it makes a Debian tree)"; exit 0; }
 if ! command -v mmdebstrap >/dev/null; then
   echo "==> installing mmdebstrap"
@@ -10,42 +14,40 @@ if ! command -v mmdebstrap >/dev/null; then
 fi
 here=$(CDPATH= cd -- "$(dirname -- "$0")/../.." && pwd -P)
 tree=$(mktemp -d "${TMPDIR:-/tmp}/specrack-fresh.XXXXXX")
+root=$tree/root
 cleanup() {
-  for at in dev/shm dev proc; do umount "$tree/root/$at" 2>/dev/null || true; done
+  for at in dev/pts dev/shm dev proc; do umount "$root/$at" 2>/dev/null || true; done
+  # Never through a mount that would not go.
   rm -rf --one-file-system "$tree"
 }
 trap cleanup EXIT INT TERM
 
 echo "==> a minimal Debian 12"
 mmdebstrap --quiet --variant=minbase \
-  --include=python3,python3-venv,git,make,ca-certificates bookworm "$tree/root" \
-  ${SPECRACK_FRESH_MIRROR:+"$SPECRACK_FRESH_MIRROR"}
-mount -t proc proc "$tree/root/proc"
-mount --bind /dev "$tree/root/dev"
-mkdir -p "$tree/root/dev/shm" && mount --bind /dev/shm "$tree/root/dev/shm" || true
-cp /etc/resolv.conf "$tree/root/etc/resolv.conf" 2>/dev/null || true
-cp /etc/hosts "$tree/root/etc/hosts"
-cp -r /usr/local/share/ca-certificates/. "$tree/root/usr/local/share/ca-certificates/" 2>/dev/null || true
-cp /etc/ssl/certs/ca-certificates.crt "$tree/root/etc/ssl/certs/ca-certificates.crt"
-for file in /etc/pip.conf /root/.npmrc /usr/etc/npmrc; do
-  [ -f "$file" ] && mkdir -p "$tree/root$(dirname "$file")" && cp "$file" "$tree/root$file"
-done
+  --include=python3,python3-venv,git,make,ca-certificates bookworm "$root"
+mount -t proc proc "$root/proc"
+for at in dev dev/pts dev/shm; do mount --bind "/$at" "$root/$at"; done
+cp /etc/resolv.conf /etc/hosts "$root/etc/"
+cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
 
 echo "==> a user, a clone"
-chroot "$tree/root" useradd --create-home --shell /bin/sh newcomer
-git clone --quiet "$here" "$tree/root/home/newcomer/a clone"
-cp "$tree/root/root/.npmrc" "$tree/root/home/newcomer/.npmrc" 2>/dev/null || true
-chroot "$tree/root" chown -R newcomer /home/newcomer
+chroot "$root" useradd --create-home --shell /bin/sh newcomer
+git clone --quiet "$here" "$root/home/newcomer/a clone"
+chroot "$root" chown -R newcomer /home/newcomer
 
-inside() {
-  chroot "$tree/root" su newcomer -c "cd '/home/newcomer/a clone' && \
-    export PATH=/usr/local/bin:/usr/bin:/bin PIP_CERT='${PIP_CERT:-}' \
-      NODE_EXTRA_CA_CERTS='${NODE_EXTRA_CA_CERTS:-}' && \
-    [ -n \"\$PIP_CERT\" ] || unset PIP_CERT NODE_EXTRA_CA_CERTS; $1"
-}
-for command in ${SPECRACK_FRESH_COMMANDS:-"demo" "demo" "test"}; do
-  echo "==> make $command"
-  start=$(date +%s)
-  inside "make $command"
-  echo "==> make $command: $(($(date +%s) - start)) s"
+environment="export PATH=/usr/local/bin:/usr/bin:/bin"
+for name in $forwarded; do
+  value=$(printenv "$name" || true)
+  [ -z "$value" ] || environment="$environment $name='$value'"
 done
+for target in ${SPECRACK_FRESH_TARGETS:-demo demo test}; do
+  echo "==> make $target"
+  start=$(date +%s)
+  chroot "$root" su - newcomer -c "$environment; cd 'a clone' && make $target"
+  echo "==> make $target took $(($(date +%s) - start)) s"
+done
+left=$(chroot "$root" su - newcomer -c "cd 'a clone' && .venv/bin/cdktf destroy local >/dev/null 2>&1; \
+  find /home/newcomer /tmp /var/tmp -newer README.md -type f -user newcomer \
+    ! -path '/home/newcomer/a clone/*' ! -path '/home/newcomer/.cache/pip/*' \
+    ! -path '/home/newcomer/.npm/*' 2>/dev/null")
+echo "==> files outside the clone and the package caches after destroy: ${left:-none}"

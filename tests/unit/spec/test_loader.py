@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -180,11 +181,14 @@ def test_missing_folders_directories_and_pipes_are_told_as_what_they_are(tmp_pat
             load(root / "deployments" / f"{name}.yaml", root=root)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_an_unreadable_file_is_told(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = project(tmp_path, chat=GOOD)
-    (root / "deployments" / "chat.yaml").chmod(0)
-    with pytest.raises(DeploymentError, match="cannot be read: Permission denied"):
+
+    def refuse(*_: object) -> None:  # root, as whom tests may run, is refused nothing
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(DeploymentError, match=r"chat\.yaml: cannot be read: Permission denied"):
         load_all(root)
 
 
