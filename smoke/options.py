@@ -25,6 +25,7 @@ class Target:
     baseline_url: str | None = None
     #: Prometheus metrics; None means ``<url>/metrics``.
     metrics_url: str | None = None
+    #: Where the baseline counts; nothing is read from it so far.
     baseline_metrics_url: str | None = None
     #: What reports call it.
     name: str = "endpoint"

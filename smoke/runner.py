@@ -205,19 +205,19 @@ class _Run:
                 "baseline", done, max(need, scheduled), loop.settled
             )
 
-            def compare(samples: list[Sample]) -> speculation.LoadCompared:
+            def compare(samples: list[Sample], scheduled: int) -> speculation.LoadCompared:
                 return speculation.compare_load(
-                    found.main, samples, scheduled=loop.scheduled, seed=self.options.seed
+                    found.main, samples, scheduled=scheduled, seed=self.options.seed
                 )
 
-            def decided(samples: list[Sample], _scheduled: int) -> bool:
+            def decided(samples: list[Sample], scheduled: int) -> bool:
                 if limit is None:
                     return True
-                clause = speculation.speedup_clause(limit, compare(samples))
+                clause = speculation.speedup_clause(limit, compare(samples, scheduled))
                 return not clause.more_helps
 
             await loop.run(min_requests=need, decided=decided)
-            found.load_ab = compare(loop.samples)
+            found.load_ab = compare(loop.samples, loop.scheduled)
 
     async def _outputs(self, found: Measured, side: _Side, baseline: _Side) -> None:
         """Pairs one at a time, the side that goes first alternating."""

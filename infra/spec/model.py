@@ -150,10 +150,25 @@ def _nothing_to_pretend(get: Get) -> tuple[str, str] | None:
     return None
 
 
+def _no_more_than_a_step(get: Get) -> tuple[str, str] | None:
+    k, length = get("draft_tokens"), get("synthetic_acceptance_length")
+    if k is not None and length is not None and length > k + 1:
+        return (
+            "synthetic_acceptance_length",
+            f"must be at most draft_tokens + 1 = {k + 1}, what a step can keep, got {length:g}",
+        )
+    return None
+
+
 class Speculation(Strict):
     """How drafts are made. ``draft_tokens`` is k, the tokens proposed per step."""
 
-    RULES = (_no_tokens_without_method, _tokens_with_method, _nothing_to_pretend)
+    RULES = (
+        _no_tokens_without_method,
+        _tokens_with_method,
+        _nothing_to_pretend,
+        _no_more_than_a_step,
+    )
 
     method: SpeculationMethod
     draft_tokens: Annotated[int, Field(ge=1, le=64)] | None = None

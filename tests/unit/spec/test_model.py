@@ -39,3 +39,9 @@ def test_the_types_are_imported_without_the_yaml_reader_and_the_catalogue() -> N
         "assert 'ruamel.yaml' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_step_cannot_keep_more_tokens_than_the_draft_has_and_one() -> None:
+    assert Speculation(method="draft_model", draft_tokens=3, synthetic_acceptance_length=4)
+    with pytest.raises(ValidationError, match=r"at most draft_tokens \+ 1 = 4"):
+        Speculation(method="draft_model", draft_tokens=3, synthetic_acceptance_length=4.5)
