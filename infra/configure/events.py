@@ -91,7 +91,8 @@ def failure_of(data: Mapping[str, Any]) -> Failure:
     """The readable form of a failed or unreachable result."""
     result: Mapping[str, Any] = data.get("res") or {}
     # A loop hides what went wrong in the item that failed.
-    for item in result.get("results") or ():
+    items = result.get("results")
+    for item in items if isinstance(items, list) else ():
         if isinstance(item, Mapping) and item.get("failed"):
             result = item
             break
