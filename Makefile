@@ -64,7 +64,6 @@ node_modules/.ready: package.json package-lock.json .venv/.tools
 demo: setup
 	$(say) "cdktf deploy local"
 	@$(BIN)/cdktf deploy local
-	@$(BIN)/specrack report local
 
 # --- checks and tests ---------------------------------------------------------------------------
 
