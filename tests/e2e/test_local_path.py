@@ -74,11 +74,11 @@ def test_a_missed_sla_fails_the_deploy_names_clause_and_bound_and_leaves_the_ser
     project: Project,
 ) -> None:
     before = state_of(project).services[0].pid
-    project.edit("local", "ttft_p95_ms: 500", "ttft_p95_ms: 0.01")
+    project.edit("local", "ttft_p95_ms: 1000", "ttft_p95_ms: 0.01")
     try:
         done = project.run("cdktf", "deploy", "local")
     finally:
-        project.edit("local", "ttft_p95_ms: 0.01", "ttft_p95_ms: 500")
+        project.edit("local", "ttft_p95_ms: 0.01", "ttft_p95_ms: 1000")
     assert done.returncode == 1
     lines = done.stdout.strip().splitlines()
     assert lines[-2].startswith("local: FAIL")

@@ -109,7 +109,7 @@ def test_the_trigger_changes_with_playbooks_and_plan_and_with_nothing_else(proje
     assert trigger() == first
     deployment = project / "deployments" / "local.yaml"
     text = deployment.read_text()
-    deployment.write_text(text.replace("ttft_p95_ms: 500", "ttft_p95_ms: 501"))
+    deployment.write_text(text.replace("ttft_p95_ms: 1000", "ttft_p95_ms: 1001"))
     assert trigger() == first, "an SLA is no reason to configure again"
     deployment.write_text(text.replace("draft_tokens: 4", "draft_tokens: 3"))
     changed = trigger()
