@@ -98,6 +98,7 @@ def environment(root: Path, chosen: node.Node, tool: terraform.Terraform) -> dic
         "CHECKPOINT_DISABLE": "1",
         "DISABLE_VERSION_CHECK": "1",
         "CDKTF_HOME": str(cache / "cdktf"),
+        "NODE_COMPILE_CACHE": str(cache / "node"),
         "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(cache / "jsii"),
         "PYTHONUNBUFFERED": "1",
     }

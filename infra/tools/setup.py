@@ -54,9 +54,10 @@ def npm(arguments: list[str]) -> int:
         found = node.from_wheel() or found
     if found.npm is None:
         raise ToolError("npm not found beside node", do=f"pip install {node.WHEEL}")
-    return subprocess.run(
-        [*found.npm, *arguments], env=node.quiet(dict(os.environ), found), check=False
-    ).returncode
+    env = node.quiet(dict(os.environ), found)
+    # npm caches its compiled scripts, else below /tmp.
+    env["NODE_COMPILE_CACHE"] = str(Path.cwd() / ".specrack" / "cache" / "node")
+    return subprocess.run([*found.npm, *arguments], env=env, check=False).returncode
 
 
 def main(argv: list[str]) -> int:

@@ -24,7 +24,7 @@ class Project:
     root: Path
 
     def run(
-        self, *command: str, env: dict[str, str] | None = None
+        self, *command: str, env: dict[str, str] | None = None, timeout_s: float = 500
     ) -> subprocess.CompletedProcess[str]:
         """Run a command of the project's environment as a user would."""
         clean = {
@@ -39,7 +39,7 @@ class Project:
             capture_output=True,
             text=True,
             check=False,
-            timeout=500,
+            timeout=timeout_s,
         )
 
     def edit(self, deployment: str, old: str, new: str) -> None:
