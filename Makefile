@@ -7,7 +7,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 say = @printf '==> %s\n'
 
-.PHONY: help setup setup-dev demo test check unit e2e test-vllm test-fresh kill-test lock format clean
+.PHONY: help setup setup-dev demo test check unit e2e test-vllm test-fresh kill-test bench lock format clean
 
 help:
 	@echo "make demo        set up, run 'cdktf deploy local', end with a verdict and a report"
@@ -16,6 +16,7 @@ help:
 	@echo "make test-vllm   the vLLM-on-CPU deployment (installs 2.5 GB)"
 	@echo "make test-fresh  demo and test inside a minimal Debian 12 (root, mmdebstrap)"
 	@echo "make kill-test   kill -9 a deploy at ten moments, deploy again each time"
+	@echo "make bench       what a synth costs (CPU, memory)"
 	@echo "make check       formatter, linters, types, import layers"
 	@echo "make lock        solve the Python lock files anew (needs uv)"
 	@echo "make clean       stop local servers, remove what setup and deploys made"
@@ -90,6 +91,10 @@ test-vllm: setup-dev
 
 kill-test: setup-dev
 	@$(BIN)/python tests/rigs/kill_deploy.py
+
+bench: setup-dev
+	$(say) "What a synth costs"
+	@$(BIN)/python tests/bench/synth.py local
 
 test-fresh:
 	@sh tests/rigs/fresh.sh

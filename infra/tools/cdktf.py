@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from infra.errors import EXIT_FAILED, InputError, SpecrackError, ToolError
-from infra.files import locked
+from infra.files import locked, read_json
 from infra.paths import StatePaths, find_root
 from infra.process import die_with_parent
 from infra.spec.model import Deployment
@@ -160,8 +160,8 @@ def verdict(
 
     cdktf's own 0 is not enough: it also says 0 when Terraform was killed in mid-apply.
     """
-    if CHANGING.get(call.command) != "deploy":
-        return status
+    if CHANGING.get(call.command) == "destroy":
+        return status or unfinished(root, deployments)
     worst = status
     for deployment in deployments:
         paths = StatePaths(root, deployment.stack_key)
@@ -187,6 +187,22 @@ def verdict(
         if ended.report:
             print(ended.report)
     return worst
+
+
+def unfinished(root: Path, deployments: Sequence[Deployment]) -> int:
+    """After a destroy that cdktf calls good: is anything left in the states? Then status 1."""
+    left = []
+    for deployment in deployments:
+        state = read_json(StatePaths(root, deployment.stack_key).terraform_state)
+        if isinstance(state, dict) and state.get("resources"):
+            left.append(deployment.name)
+    for name in left:
+        print(
+            f"specrack: {name}: cdktf ended without an error, but the destroy did not finish; "
+            "run it again",
+            file=sys.stderr,
+        )
+    return EXIT_FAILED if left else 0
 
 
 def approve(call: Call, deployments: Sequence[Deployment]) -> Call:

@@ -95,6 +95,21 @@ def test_the_outcome_of_an_earlier_deploy_is_not_taken_for_this_one(
     assert cdktf.verdict(cdktf.parse(["deploy"]), tmp_path, [local], 0, "this") == 1
 
 
+@pytest.mark.parametrize(
+    ("resources", "cdktf_status", "believed"), [([], 0, 0), ([{}], 0, 1), ([], 1, 1)]
+)
+def test_a_destroy_is_believed_only_when_nothing_is_left_in_the_state(
+    local: Deployment,
+    tmp_path: Path,
+    resources: list[dict[str, str]],
+    cdktf_status: int,
+    believed: int,
+) -> None:
+    write_json(StatePaths(tmp_path, local.stack_key).terraform_state, {"resources": resources})
+    call = cdktf.parse(["destroy", "local"])
+    assert cdktf.verdict(call, tmp_path, [local], cdktf_status, "this") == believed
+
+
 def test_the_report_is_the_last_line(
     local: Deployment,
     tmp_path: Path,
