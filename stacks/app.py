@@ -18,7 +18,12 @@ from stacks.engine import cdk
 
 def build(deployments: Sequence[Deployment], *, root: Path, outdir: Path | None = None) -> cdk.App:
     """An app with a stack for each deployment. Raises UnsupportedError for a site without one."""
-    app = cdk.App(outdir=str(outdir) if outdir else None)
+    app = cdk.App(
+        outdir=str(outdir) if outdir else None,
+        # It would start Terraform once a resource, only to ask for its version, which the
+        # launcher has done already (infra/tools/terraform.py, MINIMUM).
+        skip_validation=True,
+    )
     playbooks = digest_of_folder(root / "playbooks")
     for deployment in deployments:
         add_stack(app, deployment, root=root, playbooks=playbooks)

@@ -1,8 +1,9 @@
 """What `python -m stacks` costs: CPU seconds and memory of all its processes, Node included.
 
 ``python tests/bench/synth.py [NAME...]``, in a Specrack project. CPU is that of every descendant
-(this process adopts and collects them); memory is the highest sum of proportional set sizes seen
-in samples 20 ms apart. Linux only.
+(this process adopts and collects them). Memory is given twice: the largest process alone (resident
+set, what ``time -v`` shows), and the highest sum of proportional set sizes of all, in samples 20 ms
+apart. Linux only.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ def pss_mb(process: psutil.Process) -> float:
         return 0.0
 
 
-def measure(names: list[str]) -> tuple[float, float, float]:
-    """CPU seconds, wall seconds, and the highest memory in MB of one synth."""
+def measure(names: list[str]) -> tuple[float, float, float, float]:
+    """CPU seconds, wall seconds, MB of the largest process, MB of all together, of one synth."""
     env = node.quiet(dict(os.environ), node.find()) | {"SPECRACK_DEPLOYMENTS": " ".join(names)}
     with tempfile.TemporaryDirectory() as out:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -55,7 +56,8 @@ def measure(names: list[str]) -> tuple[float, float, float]:
     if process.returncode:
         sys.exit(process.returncode)
     cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return cpu_s, wall_s, highest
+    # Of all collected children so far, which are synths alike; in KiB on Linux.
+    return cpu_s, wall_s, after.ru_maxrss * 1024 / 1e6, highest
 
 
 def main() -> None:
@@ -63,8 +65,12 @@ def main() -> None:
     names = sys.argv[1:]
     measure(names)
     for _ in range(3):
-        cpu_s, wall_s, memory_mb = measure(names)
-        print(f"{cpu_s:.2f} s CPU, {wall_s:.2f} s, {memory_mb:.0f} MB", flush=True)
+        cpu_s, wall_s, largest_mb, all_mb = measure(names)
+        print(
+            f"{cpu_s:.2f} s CPU, {wall_s:.2f} s; largest process {largest_mb:.0f} MB, "
+            f"all together {all_mb:.0f} MB",
+            flush=True,
+        )
     modules = subprocess.run(
         [sys.executable, "-c", "import stacks.app, sys; print(*sorted(sys.modules))"],
         capture_output=True,

@@ -16,7 +16,7 @@ here=$(CDPATH= cd -- "$(dirname -- "$0")/../.." && pwd -P)
 tree=$(mktemp -d "${TMPDIR:-/tmp}/specrack-fresh.XXXXXX")
 root=$tree/root
 cleanup() {
-  for at in dev/pts dev/shm dev proc; do umount "$root/$at" 2>/dev/null || true; done
+  for at in dev/pts dev/shm dev proc; do umount -l "$root/$at" 2>/dev/null || true; done
   # Never through a mount that would not go.
   rm -rf --one-file-system "$tree"
 }
