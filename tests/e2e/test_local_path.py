@@ -31,7 +31,7 @@ def last_report(project: Project) -> dict[str, Any]:
 
 
 def test_deploy_passes_and_its_last_line_is_the_path_of_the_report(project: Project) -> None:
-    done = project.run("cdktf", "deploy", "local")
+    done = project.decide("cdktf", "deploy", "local")
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.strip().splitlines()
     assert lines[-2].startswith("local: PASS")
@@ -46,14 +46,14 @@ def test_deploy_passes_and_its_last_line_is_the_path_of_the_report(project: Proj
 
 def test_a_second_deploy_touches_only_the_smoke_step(project: Project) -> None:
     before = [service.pid for service in state_of(project).services]
-    done = project.run("cdktf", "deploy", "local")
+    done = project.decide("cdktf", "deploy", "local")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 to add, 0 to change, 1 to destroy" in done.stdout
     assert [service.pid for service in state_of(project).services] == before
 
 
 def test_the_verdict_can_be_asked_for_again_without_a_deploy(project: Project) -> None:
-    done = project.run("specrack", "smoke", "local", "--json")
+    done = project.decide("specrack", "smoke", "local", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout)["verdict"] == "pass"
 
@@ -76,7 +76,7 @@ def test_a_missed_sla_fails_the_deploy_names_clause_and_bound_and_leaves_the_ser
     before = state_of(project).services[0].pid
     project.edit("local", "ttft_p95_ms: 1000", "ttft_p95_ms: 0.01")
     try:
-        done = project.run("cdktf", "deploy", "local")
+        done = project.decide("cdktf", "deploy", "local")
     finally:
         project.edit("local", "ttft_p95_ms: 0.01", "ttft_p95_ms: 1000")
     assert done.returncode == 1
@@ -88,7 +88,7 @@ def test_a_missed_sla_fails_the_deploy_names_clause_and_bound_and_leaves_the_ser
     state = state_of(project)
     assert state.healthy
     assert state.services[0].pid == before
-    again = project.run("cdktf", "deploy", "local")
+    again = project.decide("cdktf", "deploy", "local")
     assert again.returncode == 0, again.stdout
 
 
@@ -109,7 +109,7 @@ def test_a_killed_server_is_back_within_five_seconds_and_status_tells(project: P
 
 def test_a_deploy_after_a_reboot_brings_the_servers_back(project: Project) -> None:
     os.kill(state_of(project).pid, signal.SIGKILL)
-    done = project.run("cdktf", "deploy", "local")
+    done = project.decide("cdktf", "deploy", "local")
     assert done.returncode == 0, done.stdout + done.stderr
     assert state_of(project).healthy
 
@@ -117,7 +117,7 @@ def test_a_deploy_after_a_reboot_brings_the_servers_back(project: Project) -> No
 def test_a_draft_that_collapses_is_caught_with_the_reason(project: Project) -> None:
     project.edit("local", "draft_tokens: 4}", "draft_tokens: 4, synthetic_acceptance_length: 1.05}")
     try:
-        done = project.run("cdktf", "deploy", "local")
+        done = project.decide("cdktf", "deploy", "local")
     finally:
         project.edit(
             "local", "draft_tokens: 4, synthetic_acceptance_length: 1.05}", "draft_tokens: 4}"
@@ -133,7 +133,7 @@ def test_a_taken_port_is_one_line_and_exit_status_2(project: Project) -> None:
         port = holder.getsockname()[1]
         project.edit("local", "engine: llamacpp", f"engine: llamacpp\n  port: {port}")
         try:
-            done = project.run("cdktf", "deploy", "local")
+            done = project.decide("cdktf", "deploy", "local")
         finally:
             project.edit("local", f"engine: llamacpp\n  port: {port}", "engine: llamacpp")
     assert done.returncode == 2, done.stdout
@@ -142,7 +142,7 @@ def test_a_taken_port_is_one_line_and_exit_status_2(project: Project) -> None:
 
 
 def test_destroy_leaves_no_process_and_no_port(project: Project) -> None:
-    assert project.run("cdktf", "deploy", "local").returncode == 0
+    assert project.decide("cdktf", "deploy", "local").returncode == 0
     ports = [service.port for service in state_of(project).services]
     done = project.run("cdktf", "destroy", "local")
     assert done.returncode == 0, done.stdout + done.stderr

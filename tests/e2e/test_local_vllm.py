@@ -40,7 +40,7 @@ pytestmark = [
 def test_vllm_deploys_passes_speculates_and_leaves_nothing(project: Project) -> None:
     if not torch_is_to_be_had():
         pytest.skip(f"pip finds no {TORCH}: it is on PyTorch's CPU index")
-    done = project.run("cdktf", "deploy", "local-vllm", timeout_s=1200)
+    done = project.decide("cdktf", "deploy", "local-vllm", timeout_s=1200)
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.strip().splitlines()
     assert lines[-2].startswith("local-vllm: PASS")
