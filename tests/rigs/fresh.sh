@@ -16,6 +16,9 @@ here=$(CDPATH= cd -- "$(dirname -- "$0")/../.." && pwd -P)
 tree=$(mktemp -d "${TMPDIR:-/tmp}/specrack-fresh.XXXXXX")
 root=$tree/root
 cleanup() {
+  # The demo's servers go with the tree.
+  chroot "$root" su - newcomer -c "cd 'a clone' && .venv/bin/cdktf destroy local" \
+    >/dev/null 2>&1 || true
   for at in dev/pts dev/shm dev proc; do umount -l "$root/$at" 2>/dev/null || true; done
   # Never through a mount that would not go.
   rm -rf --one-file-system "$tree"
