@@ -42,6 +42,11 @@ class SpecrackError(Exception):
     def __str__(self) -> str:
         return f"{self.message} ({self.do})" if self.do else self.message
 
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What to print, one line a fault."""
+        return (str(self),)
+
 
 class InputError(SpecrackError):
     """A file, a flag or an environment variable holds something we cannot use."""
@@ -70,7 +75,11 @@ class DeploymentError(InputError):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__("\n".join(str(problem) for problem in self.problems))
+        super().__init__("\n".join(self.lines))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return tuple(str(problem) for problem in self.problems)
 
 
 class ToolError(SpecrackError):

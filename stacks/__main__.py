@@ -24,7 +24,8 @@ def main() -> int:
         drop_stale_backend(outdir, deployments, root)
         build(deployments, root=root).synth()
     except SpecrackError as error:
-        print(f"specrack: {error}", file=sys.stderr)
+        for line in error.lines:
+            print(f"specrack: {line}", file=sys.stderr)
         return error.exit_status
     return 0
 

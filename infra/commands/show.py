@@ -36,12 +36,7 @@ def error(problem: SpecrackError, *, json_output: bool = False) -> None:
     """One clear line a fault on stderr; with ``--json`` an object on stdout as well."""
     if json_output:
         as_json(error_json(problem))
-    lines = (
-        [str(fault) for fault in problem.problems]
-        if isinstance(problem, DeploymentError)
-        else [str(problem)]
-    )
-    for line in lines:
+    for line in problem.lines:
         print(f"error: {line}", file=sys.stderr)
 
 

@@ -245,7 +245,8 @@ def main() -> int:
     try:
         return execute(sys.argv[1:])
     except SpecrackError as error:
-        print(f"specrack: {error}", file=sys.stderr)
+        for line in error.lines:
+            print(f"specrack: {line}", file=sys.stderr)
         return error.exit_status
     except KeyboardInterrupt:
         return 130
