@@ -32,11 +32,22 @@ def build(deployments: Sequence[Deployment], *, root: Path, outdir: Path | None 
 
 def add_stack(app: cdk.App, deployment: Deployment, *, root: Path, playbooks: str) -> None:
     """Add the stack of one deployment to ``app``."""
-    if deployment.site != "local":
+    if deployment.site == "local":
+        add_local(app, deployment, root=root, playbooks=playbooks)
+    elif deployment.site.startswith("aws/"):
+        # Loaded where it is needed: the schema of AWS's resources is no use to a local tier.
+        from stacks.on_aws import add
+
+        add(app, deployment, root=root)
+    else:
         raise UnsupportedError(
             f"{deployment.name}: there is no stack for site {deployment.site} yet",
-            do="site local is the one that can be deployed today",
+            do="use site local or aws/<region>",
         )
+
+
+def add_local(app: cdk.App, deployment: Deployment, *, root: Path, playbooks: str) -> None:
+    """Add the stack of a deployment on this machine to ``app``."""
     paths = StatePaths(root, deployment.stack_key)
     epoch = current_epoch(paths)
     hosts = (local.HOST,)

@@ -120,6 +120,8 @@ class Instance(Row):
     enis_per_card: Count | None = None
     efa_interfaces: Annotated[int, Field(ge=0)] = 0
     efa_generation: str | None = None
+    #: Where on the network cards the EFA interfaces go: infra/catalog/interfaces.py.
+    efa_layout: Literal["efa", "efa_only", "efa_on_others"] | None = None
     ebs_gbps: Count | None = None
     gpudirect_rdma: bool | None = None
     ofi_nccl_protocol: str | None = None

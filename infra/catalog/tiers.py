@@ -71,6 +71,13 @@ class Better(Frozen):
     source: SourceIds
 
 
+class Kubernetes(Frozen):
+    """The Kubernetes version of a new cluster."""
+
+    version: Annotated[str, Field(pattern=r"^1\.\d{2}$")]
+    source: SourceIds
+
+
 class Tier(Frozen):
     """A tier. ``tensor_parallel``: GPUs that one replica of the served model uses."""
 
@@ -79,6 +86,10 @@ class Tier(Frozen):
     tensor_parallel: Count
     #: Between nodes. GPUs of one node: see the instance.
     fabric: Fabric
+    #: What the machines are joined by: nothing (each one is configured by itself) or EKS.
+    orchestration: Literal["hosts", "eks"] = "hosts"
+    #: For ``eks``: the Kubernetes version of a new cluster.
+    kubernetes: Kubernetes | None = None
     sites: Annotated[tuple[SiteKind, ...], Rows, Field(min_length=1)]
     engines: Engines
     speculation: DefaultSpeculation

@@ -10,9 +10,11 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from infra.spec import model as schema
 from infra.spec.model import (
     BROKEN_RULES,
     NAME_PATTERN,
+    NOT_A_NETWORK,
     RESERVED_TAG,
     SITE_PATTERN,
     UNPRINTABLE,
@@ -27,6 +29,17 @@ _PATTERNS = {
     NAME_PATTERN: "lower-case letters, digits and hyphens, beginning with a letter, "
     "40 characters at most",
     SITE_PATTERN: "local, aws/<region> (such as aws/us-east-1) or rack/<name>",
+    schema.SCHEDULE_PATTERN: "weekdays or daily with two hours, such as weekdays 08-20 or "
+    "daily 06-24 Europe/Vienna",
+    schema.RESERVATION_PATTERN: "the id of a capacity reservation, such as cr-0123456789abcdef0",
+    schema.ZONE_PATTERN: "an availability zone, such as us-east-1a",
+    schema.VPC_PATTERN: "the id of a VPC, such as vpc-0123456789abcdef0",
+    schema.SUBNET_PATTERN: "the id of a subnet, such as subnet-0123456789abcdef0",
+    schema.MAIL_PATTERN: "a mail address",
+    schema.BUCKET_PATTERN: "the name of an S3 bucket: 3 to 63 lower-case letters, digits, dots "
+    "and hyphens",
+    schema.PREFIX_PATTERN: "a prefix that ends with a slash, such as llama/",
+    schema.HUB_ARN_PATTERN: "the whole ARN of one secret in Secrets Manager, without wildcards",
 }
 
 
@@ -175,5 +188,7 @@ SENTENCES: dict[str, Callable[[Ctx, Any, Path], str]] = {
     UNPRINTABLE: lambda _, value, __: (
         f"must not hold control characters, nor begin or end with a blank; got {shown(value)}"
     ),
+    "tuple_type": lambda _, value, __: f"must be a list, got {shown(value)}",
+    NOT_A_NETWORK: lambda ctx, value, _: f"{ctx['why']}; got {shown(value)}",
     RESERVED_TAG: lambda _, __, ___: "must not begin with aws: (kept by AWS)",
 }

@@ -13,19 +13,33 @@ from pydantic import ValidationError
 from infra.errors import DeploymentError, InputError, Problem
 from infra.spec import text as texts
 from infra.spec.check import check_values
-from infra.spec.model import Deployment, Rule, Sla, Speculation
+from infra.spec.model import (
+    Deployment,
+    Fleet,
+    Network,
+    NodeCount,
+    Rule,
+    Sla,
+    Speculation,
+    Weights,
+)
 from infra.spec.text import Fault, UnreadableError
 from infra.spec.tree import Branch, Document, parse
 from infra.spec.words import did_you_mean, dotted, one_line, shown, shown_text
 
 FOLDER = "deployments"
 SUFFIX = ".yaml"
+LOCK_SUFFIX = ".lock.yaml"
 
 #: Where each model with rules stands in the file.
 _RULES: tuple[tuple[str, tuple[Rule, ...]], ...] = (
     ("", Deployment.RULES),
     ("serving.speculation.", Speculation.RULES),
     ("sla.", Sla.RULES),
+    ("fleet.", Fleet.RULES),
+    ("fleet.nodes.", NodeCount.RULES),
+    ("aws.network.", Network.RULES),
+    ("aws.weights.", Weights.RULES),
 )
 
 
@@ -218,8 +232,12 @@ def _entries(root: Path, suffix: str) -> list[Path]:
         ) from None
     except OSError as error:
         raise InputError(f"{FOLDER}/: cannot be read: {error.strerror or error}") from None
-    # Hidden files are an editor's, or being written.
-    return [entry for entry in entries if entry.suffix == suffix and entry.name[0] != "."]
+    # Hidden files are an editor's, or being written; lock files are ours (infra/lock.py).
+    return [
+        entry
+        for entry in entries
+        if entry.suffix == suffix and entry.name[0] != "." and not entry.name.endswith(LOCK_SUFFIX)
+    ]
 
 
 def _stems(root: Path) -> list[str]:

@@ -93,7 +93,7 @@ CASES: dict[str, tuple[tuple[str, str], str]] = {
     "a list for a mapping": (('{team: search, cost_center: "42"}', "[a]"), "16: tags: must be a mapping (names and texts), got a list"),
     "a missing key": (("sessions: 20, ", ""), "10: load.sessions: is missing; it is required"),
     "a missing mapping": (("budget: {usd_per_month: 3500}", "budget: {}"), "15: budget.usd_per_month: is missing; it is required"),
-    "an unknown key": (("budget:", "zzz:"), "15: zzz: unknown key, known are name, tier, site, model, serving, load, sla, budget, tags"),
+    "an unknown key": (("budget:", "zzz:"), "15: zzz: unknown key, known are name, tier, site, env, model, serving, load, sla, budget, fleet, aws, tags"),
     "too many tags": (("team: search", ", ".join(f"t{n}: x" for n in range(41))), "16: tags: must have at most 40 entries, got 42"),
     "a draft that is missing": (("  draft: meta-llama/Llama-3.2-1B-Instruct\n", ""), "5: model.draft: is missing; speculation method draft_model needs it"),
     "tokens that are missing": ((", draft_tokens: 5", ""), "9: serving.speculation.draft_tokens: is missing; method draft_model needs it (how many a step, e.g. 4)"),
