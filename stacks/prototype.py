@@ -2,7 +2,7 @@
 
 No way in but Session Manager; the serving port is open to the networks that the deployment names,
 for the gateway in front of the engine. What differs between machine types is data
-(``infra/catalog/data/instances.yaml``).
+(``infra/catalog/data/instances/``).
 """
 
 from __future__ import annotations

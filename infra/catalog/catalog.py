@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from infra.catalog.reading import named, read_yaml, row, rows
 from infra.errors import InputError
@@ -18,6 +18,48 @@ if TYPE_CHECKING:
     from infra.catalog.tiers import Tier
 
 DATA = Path(__file__).parent / "data"
+
+
+T = TypeVar("T", "Accelerator", "Instance")
+
+
+class Rows(Mapping[str, T]):
+    """The rows in a folder, one a file called like the row. Frozen: it has no way to set one.
+
+    Reading a row raises InputError for a fault in it, naming the file.
+    """
+
+    def __init__(
+        self, folder: Path, kind: type[T], judge: Callable[[Path, T], None] | None = None
+    ) -> None:
+        self._folder, self._kind, self._judge = folder, kind, judge
+        self._read: dict[str, T] = {}
+
+    @cached_property
+    def _names(self) -> dict[str, None]:
+        return dict.fromkeys(sorted(path.stem for path in self._folder.glob("*.yaml")))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self._read:
+            if name not in self._names:
+                raise KeyError(name)
+            path = self._folder / f"{name}.yaml"
+            found = row(self._kind, read_yaml(path), path=path)
+            if found.name != name:
+                raise InputError(f"{path}: name must be {name} like the file's, got {found.name}")
+            if self._judge is not None:
+                self._judge(path, found)
+            self._read[name] = found
+        return self._read[name]
 
 
 class Catalog:
@@ -62,25 +104,25 @@ class Catalog:
 
     @cached_property
     def accelerators(self) -> Mapping[str, Accelerator]:
-        """Accelerators by name."""
+        """Accelerators by name; each is a file, read when it is asked for."""
         from infra.catalog.hardware import Accelerator
 
-        return MappingProxyType(named(Accelerator, self.folder / "accelerators.yaml"))
+        return Rows(self.folder / "accelerators", Accelerator)
 
     @cached_property
     def instances(self) -> Mapping[str, Instance]:
-        """Machines by name; each has a known accelerator, or none."""
+        """Machines by name, each with a known accelerator, or none; each is a file, read when it
+        is asked for."""
         from infra.catalog.hardware import Instance
 
-        path = self.folder / "instances.yaml"
-        found = named(Instance, path)
-        for instance in found.values():
-            kind = instance.accelerator
-            if (kind is None) != (instance.accelerators == 0):
-                raise InputError(f"{path}: {instance.name}: accelerator and accelerators disagree")
-            if kind is not None and kind not in self.accelerators:
-                raise InputError(f"{path}: {instance.name}: unknown accelerator {kind}")
-        return MappingProxyType(found)
+        return Rows(self.folder / "instances", Instance, self._judge)
+
+    def _judge(self, path: Path, instance: Instance) -> None:
+        kind = instance.accelerator
+        if (kind is None) != (instance.accelerators == 0):
+            raise InputError(f"{path}: {instance.name}: accelerator and accelerators disagree")
+        if kind is not None and kind not in self.accelerators:
+            raise InputError(f"{path}: {instance.name}: unknown accelerator {kind}")
 
     def instance(self, name: str) -> Instance:
         """The machine called ``name``. Raises InputError for an unknown one."""

@@ -1,7 +1,7 @@
 """Network interfaces of a machine: which card, which device index, which kind.
 
 The layouts are AWS's (source EC2EFA in ``data/sources.yaml``); which one a machine has is data
-(``efa_layout`` in ``instances.yaml``).
+(``efa_layout`` in ``data/instances/``).
 """
 
 from __future__ import annotations

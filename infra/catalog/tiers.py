@@ -13,7 +13,7 @@ Fabric = Literal["none", "efa", "infiniband"]
 
 
 class Nodes(Span):
-    """Which machine, and how many of it. ``instance`` names a row of ``instances.yaml``."""
+    """Which machine, and how many of it. ``instance`` names a row of ``data/instances/``."""
 
     instance: str
     source: SourceIds

@@ -47,6 +47,8 @@ class _Typed:
 
     _given: dict[str, Any]
     _name: str
+    #: The stack: told of each part, so that it can be judged as a whole.
+    _owner: Any
 
     @classmethod
     def _shape(cls) -> Shape:
@@ -55,16 +57,15 @@ class _Typed:
     def _take(self, scope: Construct, name: str, given: dict[str, Any]) -> None:
         self._given = {key: value for key, value in given.items() if value is not None}
         self._name = name
-        stack = cdk.TerraformStack.of(scope).node.id
-        found = [
-            f"{stack}: {self.address}: {fault}" for fault in faults(self._shape(), self._given)
-        ]
+        self._owner = _owner_of(scope)
+        found = list(faults(self._shape(), self._given))
         if found:
-            raise StackError(found)
+            stack = cdk.TerraformStack.of(scope).node.id
+            raise StackError([f"{stack}: {self.address}: {fault}" for fault in found])
 
-    def _full_name(self, scope: Construct) -> str:
-        owner = cdk.TerraformStack.of(scope)
-        return f"{getattr(owner, 'key', owner.node.id)}-{self._name}"
+    def _full_name(self) -> str:
+        key = getattr(self._owner, "key", None)
+        return f"{key}-{self._name}" if key else self._name
 
     @property
     def local_name(self) -> str:
@@ -109,7 +110,7 @@ class Resource(_Typed, cdk.TerraformResource):
         self._take(scope, id_, given)
         if "tags" in self._shape().arguments:
             # Found by these again when a deploy was cut off before its state was written.
-            name = {} if "Name" in (given.get("tags") or {}) else {"Name": self._full_name(scope)}
+            name = {} if "Name" in (given.get("tags") or {}) else {"Name": self._full_name()}
             own = {ADDRESS_TAG: self.address}
             self._given["tags"] = {**name, **(given.get("tags") or {}), **own}
         cdk.TerraformResource.__init__(
@@ -121,8 +122,7 @@ class Resource(_Typed, cdk.TerraformResource):
             depends_on=list(depends_on) if depends_on else None,
             lifecycle=cdk.TerraformResourceLifecycle(**lifecycle) if lifecycle else None,
         )
-        owner = cdk.TerraformStack.of(self)
-        _join(owner, self)
+        self._owner.parts.append(self)
 
     @jsii.member(jsii_name="synthesizeAttributes")
     def _synthesize_attributes(self) -> Mapping[str, Any]:
@@ -152,18 +152,19 @@ class DataSource(_Typed, cdk.TerraformDataSource):
             terraform_generator_metadata=PROVIDER,
             depends_on=list(depends_on) if depends_on else None,
         )
-        _join(cdk.TerraformStack.of(self), self)
+        self._owner.parts.append(self)
 
     @jsii.member(jsii_name="synthesizeAttributes")
     def _synthesize_attributes(self) -> Mapping[str, Any]:
         return self.arguments
 
 
-def _join(stack: Any, part: Resource | DataSource) -> None:
-    """Tell the stack of a new part, so that it can be judged as a whole."""
-    parts = getattr(stack, "parts", None)
-    if parts is None:
+def _owner_of(scope: Construct) -> Any:
+    """The stack that ``scope`` is, or is in."""
+    # Asked of jsii only where it must be: each question to it is half a millisecond.
+    owner = scope if hasattr(scope, "parts") else cdk.TerraformStack.of(scope)
+    if not hasattr(owner, "parts"):
         raise UnknownAttributeError(
-            f"{part.address}: stands in a stack that is no AwsStack", do="derive from AwsStack"
+            "a resource of AWS stands in a stack that is no AwsStack", do="derive from AwsStack"
         )
-    parts.append(part)
+    return owner

@@ -151,17 +151,16 @@ def test_the_memory_of_this_machine_is_that_of_its_container(tmp_path: Path) -> 
     assert machine.memory_bytes(tmp_path / "low") == 12345678
 
 
-def test_a_row_in_the_instances_file_is_all_that_the_planner_needs(tmp_path: Path) -> None:
+def test_a_file_of_a_machine_is_all_that_the_planner_needs(tmp_path: Path) -> None:
     folder = Path(shutil.copytree(DATA, tmp_path / "data"))
-    with (folder / "instances.yaml").open("a") as stream:
-        stream.write(
-            "- name: p9.2xlarge\n"
-            "  provider: aws\n"
-            "  accelerator: h100_sxm5\n"
-            "  accelerators: 2\n"
-            '  on_demand: {usd_per_hour: 1.25, as_of: "2026-11", source: KPRICE}\n'
-            "  source: KTYPES\n"
-        )
+    (folder / "instances" / "p9.2xlarge.yaml").write_text(
+        "name: p9.2xlarge\n"
+        "provider: aws\n"
+        "accelerator: h100_sxm5\n"
+        "accelerators: 2\n"
+        'on_demand: {usd_per_hour: 1.25, as_of: "2026-11", source: KPRICE}\n'
+        "source: KTYPES\n"
+    )
     known = Catalog(folder)
     found = estimate(deployment(), known, instance="p9.2xlarge")
     assert (found.fit.verdict, found.accelerators_per_node) == ("fits", 2)

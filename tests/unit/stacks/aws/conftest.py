@@ -73,7 +73,9 @@ def deployment(base: Mapping[str, Any] = BASE, **changes: Any) -> Deployment:
     return Deployment.model_validate({**base, **changes})
 
 
-def build(base: Mapping[str, Any] = BASE, settings: Settings = SETTINGS, **changes: Any) -> AwsStack:
+def build(
+    base: Mapping[str, Any] = BASE, settings: Settings = SETTINGS, **changes: Any
+) -> AwsStack:
     """The stack of a deployment, judged as a whole."""
     of = deployment(base, **changes)
     fleet = resolve(of)

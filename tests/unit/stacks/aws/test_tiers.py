@@ -116,9 +116,7 @@ def test_a_machine_is_bought_as_asked(
         (BLOCK, "CAPACITY_BLOCK", False),
     ],
 )
-def test_a_pool_is_bought_as_asked(
-    fleet: dict[str, str], capacity_type: str, placed: bool
-) -> None:
+def test_a_pool_is_bought_as_asked(fleet: dict[str, str], capacity_type: str, placed: bool) -> None:
     """Capacity Blocks come placed by AWS: a placement group of ours would break the launch."""
     made = resources(terraform(build(SCALED, fleet=fleet)))
     assert made["aws_eks_node_group.gpu-pool"]["capacity_type"] == capacity_type
@@ -244,12 +242,12 @@ def test_a_fleet_that_the_tier_cannot_be_is_refused(
 
 def test_faults_of_the_whole_stack_are_told_together() -> None:
     """Two rules broken in one stack: both are said, with deployment and address."""
+    stack = build()
+    for part in stack.parts:
+        if part.address == "aws_instance.server":
+            part._given["associate_public_ip_address"] = True
+            part._given["metadata_options"].given["http_tokens"] = "optional"
     with pytest.raises(StackError) as caught:
-        stack = build()
-        for part in stack.parts:
-            if part.address == "aws_instance.server":
-                part._given["associate_public_ip_address"] = True
-                part._given["metadata_options"].given["http_tokens"] = "optional"
         stack.finish()
     assert caught.value.lines == (
         "chat: aws_instance.server: associate_public_ip_address must be false",
