@@ -84,6 +84,24 @@ def plan(name: Name, json_output: Json = False) -> None:
         render(made, show.console())
 
 
+@app.command(epilog="Examples:\n\n`specrack tiers`\n\n`specrack tiers --json`")
+def tiers(
+    json_output: Json = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="The table as Markdown.")] = False,
+) -> None:
+    """The tiers: what is asked of them, what they cost at list price, what is better today."""
+    from infra.commands import tiers as command
+
+    with errors(json_output):
+        found = command.tier_sums()
+    if json_output:
+        show.as_json(command.as_json(found))
+    elif markdown:
+        print(command.markdown(found))
+    else:
+        command.render(found, show.console())
+
+
 @app.command(
     # Options of the harness itself, for --url: see `python -m smoke --help`.
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},

@@ -60,6 +60,11 @@ def money(cost: Cost) -> Text:
         f"${cost.fleet.usd_per_hour:,.2f} an hour, ${cost.fleet.usd_per_month:,.2f} a month "
         f"around the clock; ${cost.usd_per_1k_session_seconds:,.4f} per 1,000 session-seconds"
     ]
+    if cost.scheduled_usd_per_month is not None:
+        lines.append(
+            f"${cost.scheduled_usd_per_month:,.2f} a month by the schedule {cost.schedule} "
+            f"({cost.scheduled_duty:.1%} of the hours)"
+        )
     if cost.budget_usd_per_month is not None:
         word = "within" if cost.within_budget else "over"
         line = f"{word} the budget of ${cost.budget_usd_per_month:,.2f} a month"

@@ -37,10 +37,12 @@ class FleetCost:
 class Cost:
     """The cost of a deployment's fleet.
 
-    ``within_budget``: around the clock; None without a budget. ``duty_within_budget``: the share
-    of the month's hours that the budget pays for, at most 1. ``usd_per_1k_session_seconds``: with
-    the load's sessions busy all the time. ``break_even_sessions``: busy sessions, on average, at
-    which the fleet costs what the tier asks per 1,000 session-seconds (``asked_...``).
+    ``within_budget``: by the schedule if there is one, else around the clock; None without a
+    budget. ``duty_within_budget``: the share of the month's hours that the budget pays for, at
+    most 1. ``scheduled_...``: the share of the hours that the schedule runs, and their cost.
+    ``usd_per_1k_session_seconds``: with the load's sessions busy all the time.
+    ``break_even_sessions``: busy sessions, on average, at which the fleet costs what the tier asks
+    per 1,000 session-seconds (``asked_...``).
     """
 
     fleet: FleetCost
@@ -52,12 +54,15 @@ class Cost:
     duty_within_budget: Decimal | None = None
     asked_usd_per_1k_session_seconds: Decimal | None = None
     break_even_sessions: Decimal | None = None
+    schedule: str | None = None
+    scheduled_duty: Decimal | None = None
+    scheduled_usd_per_month: Decimal | None = None
 
 
 def fleet(usd_per_node_hour: Decimal, nodes: int) -> FleetCost:
     """``nodes`` nodes, 730 hours a month."""
     per_hour = usd_per_node_hour * nodes
-    return FleetCost(nodes, per_hour, _cents(per_hour * HOURS_PER_MONTH))
+    return FleetCost(nodes, per_hour, cents(per_hour * HOURS_PER_MONTH))
 
 
 def per_1k_session_seconds(usd_per_hour: Decimal, sessions: int) -> Decimal:
@@ -69,7 +74,7 @@ def break_even(usd_per_hour: Decimal, usd_per_1k: Decimal) -> Decimal | None:
     """Busy sessions at which a fleet costs ``usd_per_1k`` a 1,000 session-seconds; None at 0."""
     if usd_per_1k == 0:
         return None
-    return _cents(usd_per_hour / (Decimal("3.6") * usd_per_1k))
+    return cents(usd_per_hour / (Decimal("3.6") * usd_per_1k))
 
 
 def duty(usd_per_month: Decimal, budget: Decimal) -> Decimal:
@@ -80,14 +85,14 @@ def duty(usd_per_month: Decimal, budget: Decimal) -> Decimal:
 
 
 def node_rate(
-    instance: Instance, known: Catalog, market_rate: str | None = None
+    instance: Instance, known: Catalog, market_rate: str | None = None, *, blocks: bool = False
 ) -> NodeRate | None:
     """The rate to plan a node of ``instance`` with; None when the catalogue knows none.
 
     On demand first; then the newest rate of the provider ``market_rate`` for its GPUs; then the
-    newest Capacity Block that was read in a source.
+    newest Capacity Block that was read in a source, which comes first with ``blocks``.
     """
-    if instance.on_demand is not None:
+    if instance.on_demand is not None and not (blocks and instance.capacity_blocks):
         price = instance.on_demand
         basis = "nothing is rented" if instance.provider == "local" else "on-demand list price"
         return NodeRate(price.usd_per_hour, basis, price.as_of, price.source, price.verified)
@@ -96,10 +101,10 @@ def node_rate(
         basis = f"{rate.provider}, {rate.usd_per_gpu_hour} a GPU hour"
         node = rate.usd_per_gpu_hour * instance.accelerators
         return NodeRate(node, basis, rate.as_of, rate.source, rate.verified)
-    blocks = sorted(instance.capacity_blocks, key=lambda block: (block.verified, block.as_of))
-    if not blocks:
+    offers = sorted(instance.capacity_blocks, key=lambda block: (block.verified, block.as_of))
+    if not offers:
         return None
-    block = blocks[-1]
+    block = offers[-1]
     basis = "Capacity Block, paid ahead for a fixed time"
     return NodeRate(block.usd_per_hour, basis, block.as_of, block.source, block.verified)
 
@@ -112,5 +117,6 @@ def _newest(accelerator: str | None, provider: str, known: Catalog) -> MarketRat
     return max(rates, key=lambda rate: rate.as_of, default=None)
 
 
-def _cents(value: Decimal) -> Decimal:
+def cents(value: Decimal) -> Decimal:
+    """Rounded to a cent."""
     return value.quantize(_CENT, ROUND_HALF_UP)

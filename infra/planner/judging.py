@@ -14,9 +14,18 @@ from infra.catalog.hardware import Accelerator, Instance
 from infra.catalog.models import ModelRow
 from infra.catalog.tiers import Tier
 from infra.planner import machine
-from infra.planner.cost import Cost, break_even, duty, fleet, node_rate, per_1k_session_seconds
+from infra.planner.cost import (
+    Cost,
+    break_even,
+    cents,
+    duty,
+    fleet,
+    node_rate,
+    per_1k_session_seconds,
+)
 from infra.planner.memory import MIB, VERDICTS, Demand, Fit, Pair, judge, splits
-from infra.spec.model import METHODS_WITH_DRAFT, Deployment
+from infra.spec.model import METHODS_WITH_DRAFT, Deployment, Fleet
+from infra.spec.schedule import parse
 
 PRICE_REGION = "us-east-1"
 
@@ -65,7 +74,9 @@ def estimate(
     """
     known = known or catalog()
     tier = known.tier(deployment.tier)
-    row = known.instance(instance or tier.nodes.instance)
+    asked = deployment.fleet or Fleet()
+    chosen = instance or asked.instance
+    row = known.instance(chosen or tier.nodes.instance)
     chip = known.accelerators[row.accelerator] if row.accelerator else None
     pair, notes = _pair(deployment, known)
     if chip is None:
@@ -74,9 +85,10 @@ def estimate(
         memory, note = _memory_of(chip)
         notes += note
     sizes = splits(row.accelerators) or (1,)
-    counts = range(tier.nodes.min if instance is None else 1, tier.nodes.max + 1)
+    low, high = (asked.nodes or tier.nodes).min, (asked.nodes or tier.nodes).max
+    counts = range(low if instance is None else 1, high + 1)
     wanted = tier.tensor_parallel
-    first = (wanted,) if instance is None and wanted in sizes else sizes
+    first = (wanted,) if chosen is None and wanted in sizes else sizes
     demand = Demand(
         sessions=deployment.load.sessions,
         session_tokens=deployment.load.prompt_tokens + deployment.load.output_tokens,
@@ -172,16 +184,24 @@ def _cost(
     counts: range,
     known: Catalog,
 ) -> tuple[Cost | None, list[str]]:
-    rate = node_rate(row, known, tier.market_rate)
+    asked = deployment.fleet or Fleet()
+    rate = node_rate(row, known, tier.market_rate, blocks=asked.buy == "capacity_block")
     if rate is None:
         return None, [f"the catalogue has no price for {row.name}"]
     notes = [] if rate.verified else [f"the price of {row.name} is unverified"]
     kind, _, region = deployment.site.partition("/")
     if kind == "aws" and region != PRICE_REGION:
         notes.append(f"the price is that of {PRICE_REGION}; {region} may differ")
+    if asked.buy == "spot":
+        notes.append("spot costs less than this, and AWS may take the machines back at any time")
+    if asked.buy == "reservation":
+        notes.append("a reservation costs this whether it is used or not")
     chosen = fleet(rate.usd_per_hour, nodes)
+    schedule = parse(asked.schedule) if asked.schedule else None
+    scheduled = cents(chosen.usd_per_month * schedule.duty) if schedule else None
+    counted = chosen.usd_per_month if scheduled is None else scheduled
     budget = deployment.budget.usd_per_month if deployment.budget else None
-    asked = tier.asked.usd_per_1k_session_seconds if tier.asked else None
+    aim = tier.asked.usd_per_1k_session_seconds if tier.asked else None
     cost = Cost(
         fleet=chosen,
         rate=rate,
@@ -190,10 +210,13 @@ def _cost(
         ),
         by_nodes=tuple(fleet(rate.usd_per_hour, count) for count in counts),
         budget_usd_per_month=budget,
-        within_budget=None if budget is None else chosen.usd_per_month <= budget,
+        within_budget=None if budget is None else counted <= budget,
         duty_within_budget=None if budget is None else duty(chosen.usd_per_month, budget),
-        asked_usd_per_1k_session_seconds=asked,
-        break_even_sessions=None if asked is None else break_even(chosen.usd_per_hour, asked),
+        asked_usd_per_1k_session_seconds=aim,
+        break_even_sessions=None if aim is None else break_even(chosen.usd_per_hour, aim),
+        schedule=asked.schedule,
+        scheduled_duty=schedule.duty if schedule else None,
+        scheduled_usd_per_month=scheduled,
     )
     return cost, notes
 

@@ -1,7 +1,7 @@
 """What an AWS stack costs to synthesize: our classes, beside the prebuilt AWS bindings.
 
-``make bench-synth``. The same resources three ways, in one run: the prototype tier with our classes;
-a stack of as many resources with the prebuilt bindings of cdktf, and of cdktn. Then how ours grows
+``make bench-synth``. The same resources three ways, in one run: the AWS tiers with our classes; a
+stack of as many resources with the prebuilt bindings of cdktf, and of cdktn. Then how ours grows
 with the number of resources. The bindings (about 500 MB each) are installed once, below
 ``.specrack/cache/bindings-*``; ``--ours`` leaves them out.
 """
