@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from infra import state_backend
 from infra.errors import UnsupportedError
+from infra.files import read_json
 from infra.inventory import Inventory, digest_of_folder, trigger_of
 from infra.paths import StatePaths
 from infra.planning import plan_for
@@ -73,12 +74,24 @@ def drop_stale_backend(outdir: Path, deployments: Sequence[Deployment], root: Pa
     ``terraform init`` would stop with "Backend configuration changed". The pointer is a cache
     below the output folder; state itself is never touched.
     """
+    backend = state_backend.read(root)
     for deployment in deployments:
-        wanted = str(StatePaths(root, deployment.stack_key).terraform_state)
         pointer = outdir / "stacks" / deployment.name / ".terraform" / "terraform.tfstate"
-        try:
-            text = pointer.read_text(encoding="utf-8")
-        except OSError:
+        if not pointer.exists():
             continue
-        if f'"path": "{wanted}"' not in text:
-            shutil.rmtree(pointer.parent, ignore_errors=True)
+        content = read_json(pointer)
+        there = content.get("backend") if isinstance(content, dict) else None
+        there = there if isinstance(there, dict) else {}
+        config = there.get("config") if isinstance(there.get("config"), dict) else {}
+        if deployment.site == "local" or backend.kind == "local":
+            path = str(StatePaths(root, deployment.stack_key).terraform_state)
+            same = there.get("type") == "local" and config.get("path") == path
+        else:
+            same = (
+                there.get("type") == "s3"
+                and config.get("bucket") == backend.bucket
+                and config.get("key") == backend.key_of(deployment.stack_key)
+                and config.get("region") == backend.region
+            )
+        if not same:
+            pointer.unlink(missing_ok=True)

@@ -11,8 +11,8 @@ from stacks.aws.stack import AwsStack, allow, statements, trusted
 
 #: Of a VPC of our own: room for 16 subnets of 4,094 addresses.
 VPC_CIDR = "10.64.0.0/16"
-#: How long flow logs and the like are kept.
-LOG_DAYS = 30
+#: How long flow and audit logs are kept: incidents are found late.
+LOG_DAYS = 365
 
 
 @dataclass(frozen=True, slots=True)
