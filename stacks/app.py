@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from infra import state_backend
 from infra.errors import UnsupportedError
@@ -80,9 +81,8 @@ def drop_stale_backend(outdir: Path, deployments: Sequence[Deployment], root: Pa
         if not pointer.exists():
             continue
         content = read_json(pointer)
-        there = content.get("backend") if isinstance(content, dict) else None
-        there = there if isinstance(there, dict) else {}
-        config = there.get("config") if isinstance(there.get("config"), dict) else {}
+        there = _mapping(content, "backend")
+        config = _mapping(there, "config")
         if deployment.site == "local" or backend.kind == "local":
             path = str(StatePaths(root, deployment.stack_key).terraform_state)
             same = there.get("type") == "local" and config.get("path") == path
@@ -95,3 +95,9 @@ def drop_stale_backend(outdir: Path, deployments: Sequence[Deployment], root: Pa
             )
         if not same:
             pointer.unlink(missing_ok=True)
+
+
+def _mapping(content: Any, key: str) -> dict[str, Any]:
+    """The mapping at ``key``; an empty one where there is none."""
+    value = content.get(key) if isinstance(content, dict) else None
+    return value if isinstance(value, dict) else {}

@@ -125,9 +125,13 @@ def test_a_stale_backend_pointer_is_dropped_and_a_good_one_kept(project: Path) -
     folder.mkdir(parents=True)
     pointer = folder / "terraform.tfstate"
     good = project / ".specrack" / "local-local" / "terraform.tfstate"
-    pointer.write_text(json.dumps({"backend": {"config": {"path": str(good)}}}, indent=2))
+    pointer.write_text(
+        json.dumps({"backend": {"type": "local", "config": {"path": str(good)}}}, indent=2)
+    )
     assert synth(project, SPECRACK_DEPLOYMENTS="local").returncode == 0
     assert pointer.exists()
-    pointer.write_text(json.dumps({"backend": {"config": {"path": "/elsewhere"}}}, indent=2))
+    pointer.write_text(
+        json.dumps({"backend": {"type": "local", "config": {"path": "/elsewhere"}}}, indent=2)
+    )
     assert synth(project, SPECRACK_DEPLOYMENTS="local").returncode == 0
     assert not pointer.exists()
