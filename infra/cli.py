@@ -70,18 +70,57 @@ def validate(names: Names = None, json_output: Json = False) -> None:
             print(f"deployments/{deployment.name}.yaml: good")
 
 
-@app.command(epilog="Examples:\n\n`specrack plan local`\n\n`specrack plan chat --json`")
-def plan(name: Name, json_output: Json = False) -> None:
-    """Does it fit, and what will it cost? From the catalogue; nothing is started."""
-    from infra.commands.plan import render
+@app.command(
+    epilog="Examples:\n\n`specrack plan local`\n\n`specrack plan chat --offline`\n\n"
+    "`specrack plan chat --json`"
+)
+def plan(
+    name: Name,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Ask no cloud account: only what files tell.")
+    ] = False,
+    json_output: Json = False,
+) -> None:
+    """Does it fit, what will it cost, will the cloud account take it? Nothing is started or spent.
+
+    Exit status 2 when the account would refuse the deploy, 3 when that could not be found out.
+    """
+    from infra.commands import plan as command
     from infra.planner import estimate
 
     with errors(json_output):
-        made = estimate(one(find_root(), name))
+        root = find_root()
+        deployment = one(root, name)
+        made = estimate(deployment)
+        report = command.preflight(deployment, root, offline=offline)
     if json_output:
-        show.as_json(made.to_json())
+        both = {} if report is None else {"preflight": report.to_json()}
+        show.as_json(made.to_json() | both)
     else:
-        render(made, show.console())
+        command.render(made, show.console())
+        if report is not None:
+            from infra.commands.preflight import render
+
+            print()
+            render(report, show.console())
+    if report is not None:
+        raise typer.Exit(report.exit_status)
+
+
+@app.command(epilog="Examples:\n\n`specrack lock chat`")
+def lock(names: Names = None, json_output: Json = False) -> None:
+    """Pin machine images (deployments/NAME.lock.yaml) to what AWS recommends today."""
+    from infra.commands.lock import update
+    from infra.spec.loader import load_all
+
+    with errors(json_output):
+        root = find_root()
+        told = {one.name: update(one, root) for one in load_all(root, names or ())}
+    if json_output:
+        show.as_json(told)
+    else:
+        for lines in told.values():
+            print("\n".join(lines))
 
 
 @app.command(epilog="Examples:\n\n`specrack tiers`\n\n`specrack tiers --json`")

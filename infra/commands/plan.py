@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from infra.planner import Cost, Estimate, Fit
 
+if TYPE_CHECKING:
+    from infra.aws.rows import Report
+    from infra.spec.model import Deployment
+
 _STYLE = {"fits": "green", "tight": "yellow", "does not fit": "bold red", "unknown": "yellow"}
+
+
+def preflight(deployment: Deployment, root: Path, *, offline: bool) -> Report | None:
+    """What the cloud account says of ``deployment``; None where there is no account to ask."""
+    if not deployment.site.startswith("aws/"):
+        return None
+    from infra import lock
+    from infra.aws.need import Pinned
+    from infra.commands.lock import pinned
+    from infra.commands.preflight import report_for
+    from infra.fleet import resolve
+
+    pins = pinned(lock.read(root, deployment.name), resolve(deployment).region)
+    return report_for(deployment, offline=offline, pinned=Pinned(**pins))
 
 
 def render(estimate: Estimate, console: Console) -> None:
