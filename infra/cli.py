@@ -123,6 +123,16 @@ def lock(names: Names = None, json_output: Json = False) -> None:
             print("\n".join(lines))
 
 
+@app.command("aws-policy", epilog="Examples:\n\n`specrack aws-policy chat`")
+def aws_policy(name: Name) -> None:
+    """The IAM policy that deploying NAME needs, as JSON: preflight, deploy, destroy."""
+    from infra.commands.policy import policy
+
+    with errors():
+        made = policy(one(find_root(), name))
+    show.as_json(made)
+
+
 @app.command(epilog="Examples:\n\n`specrack tiers`\n\n`specrack tiers --json`")
 def tiers(
     json_output: Json = False,
