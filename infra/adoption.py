@@ -21,9 +21,7 @@ def read(paths: StatePaths) -> dict[str, str]:
     if not isinstance(data, dict):
         return {}
     return {
-        str(address): found
-        for address, found in data.items()
-        if isinstance(found, str) and found
+        str(address): found for address, found in data.items() if isinstance(found, str) and found
     }
 
 

@@ -120,7 +120,8 @@ BY_TYPE: dict[str, tuple[str, tuple[str, ...]]] = {
         ("ec2:RunInstances", "ec2:TerminateInstances", "ec2:StopInstances", "ec2:StartInstances",
          "ec2:DescribeInstances", "ec2:DescribeInstanceTypes", "ec2:DescribeInstanceAttribute",
          "ec2:DescribeInstanceCreditSpecifications", "ec2:ModifyInstanceAttribute",
-         "ec2:DescribeVolumes", "ec2:DescribeImages"),
+         "ec2:DescribeVolumes", "ec2:DescribeImages", "ec2:MonitorInstances",
+         "ec2:UnmonitorInstances"),
     ),
     "aws_launch_template": (
         ANY,
@@ -306,7 +307,12 @@ _EKS = (
     "aws_cloudwatch_log_group",
 )
 #: How Ansible and the smoke run reach a machine that nobody can connect to from outside.
-TUNNEL = ("ssm:StartSession", "ssm:TerminateSession", "ec2-instance-connect:SendSSHPublicKey")
+TUNNEL = (
+    "ec2-instance-connect:SendSSHPublicKey",
+    "ssm:DescribeInstanceInformation",
+    "ssm:StartSession",
+    "ssm:TerminateSession",
+)
 
 #: What preflight itself may ask, all of it reading. docs/preflight.md shows it as a policy.
 PREFLIGHT = (

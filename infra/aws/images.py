@@ -29,6 +29,8 @@ HOST_PARAMETERS: dict[str, tuple[str, ...]] = {
         "/aws/service/neuron/dlami/multi-framework/ubuntu-22.04/latest/image_id",
     ),
 }
+#: Who one signs in as on these: all are Ubuntu.
+LOGIN_USER = "ubuntu"
 #: vendor -> the variant of Amazon's EKS images.
 EKS_VARIANTS: dict[str, str] = {"nvidia": "nvidia", "aws": "neuron"}
 

@@ -19,6 +19,7 @@ import json
 import os
 import queue
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -47,6 +48,9 @@ SSH, FORWARD = "AWS-StartSSHSession", "AWS-StartPortForwardingSession"
 SSH_PORT = 22
 #: Seconds until a forwarded port must be open.
 OPEN_S = 30.0
+_NOT_CONNECTED = (
+    "wait a minute; else check its role (AmazonSSMManagedInstanceCore) and its way out on port 443"
+)
 _OPENED = re.compile(r"Port (\d+) opened")
 _PYTHON_PATH = Path(__file__).parents[2]
 
@@ -94,8 +98,6 @@ def ssh_options(instance: str, *, region: str, user: str, folder: SshFolder) -> 
     The machine's host key is taken on trust the first time, over a channel that AWS vouches for,
     and must be the same from then on. Quoted for ssh, which runs a ProxyCommand through a shell.
     """
-    import shlex
-
     command = [
         sys.executable,
         "-m",
@@ -125,6 +127,55 @@ def ssh_options(instance: str, *, region: str, user: str, folder: SshFolder) -> 
         "ServerAliveCountMax": "4",
     }
     return [part for name, value in options.items() for part in ("-o", f"{name}={value}")]
+
+
+def ansible_variables(
+    instance: str, *, region: str, user: str, folder: SshFolder
+) -> dict[str, str]:
+    """Variables of a host in an Ansible inventory, for the same way."""
+    return {
+        "ansible_connection": "ssh",
+        "ansible_host": instance,
+        "ansible_user": user,
+        "ansible_ssh_common_args": shlex.join(
+            ssh_options(instance, region=region, user=user, folder=folder)
+        ),
+    }
+
+
+def wait_connected(
+    instances: Sequence[str], *, region: str, timeout_s: float, poll_s: float = 5.0
+) -> None:
+    """Return when all ``instances`` are connected to Session Manager.
+
+    A new machine needs a minute or two. Raises EndpointError, naming those that are not, after
+    ``timeout_s`` seconds; AwsError when AWS cannot be asked.
+    """
+    ssm = client("ssm", region)
+    deadline = time.monotonic() + timeout_s
+    while True:
+        missing = sorted(set(instances) - _connected(ssm, instances, region))
+        if not missing:
+            return
+        if time.monotonic() >= deadline:
+            raise EndpointError(
+                f"not connected to Session Manager after {timeout_s:.0f} s: {', '.join(missing)}",
+                do=_NOT_CONNECTED,
+            )
+        time.sleep(min(poll_s, max(0.0, deadline - time.monotonic())))
+
+
+def _connected(ssm: Any, instances: Sequence[str], region: str) -> set[str]:
+    with telling("ssm", region, doing="asking which machines are connected"):
+        pages = ssm.get_paginator("describe_instance_information").paginate(
+            Filters=[{"Key": "InstanceIds", "Values": list(instances)}]
+        )
+        return {
+            str(entry["InstanceId"])
+            for page in pages
+            for entry in page["InstanceInformationList"]
+            if entry.get("PingStatus") == "Online"
+        }
 
 
 def require_plugin() -> None:
@@ -173,8 +224,7 @@ def start(
         if error.fault.code == "TargetNotConnected":
             raise EndpointError(
                 f"{instance} is not connected to Session Manager (yet)",
-                do="wait a minute; else check its role (AmazonSSMManagedInstanceCore) and its way "
-                "out on port 443",
+                do=_NOT_CONNECTED,
             ) from None
         raise
     return Session(
@@ -237,7 +287,7 @@ def forwarded(
             text=True,
             # An interrupt at the terminal is ours to pass on, after what runs inside is done.
             start_new_session=True,
-            preexec_fn=die_with_parent,  # noqa: PLW1509 - nothing else runs in the child
+            preexec_fn=die_with_parent,
         )
         yield _opened(process, instance, port)
     finally:

@@ -32,7 +32,9 @@ class Rows(Mapping[str, T]):
     def __init__(
         self, folder: Path, kind: type[T], judge: Callable[[Path, T], None] | None = None
     ) -> None:
-        self._folder, self._kind, self._judge = folder, kind, judge
+        self._folder = folder
+        self._kind: type[T] = kind
+        self._judge: Callable[[Path, T], None] | None = judge
         self._read: dict[str, T] = {}
 
     @cached_property

@@ -26,18 +26,23 @@ class Node:
 
     ``gpus``: accelerators in the node (0 on a CPU node). ``threads``: CPU threads that one server
     may use. ``root``: the project's root on that host, absolute; model paths are relative to it.
+    ``replicas``: nodes among which the deployment's sessions are spread, this one included; None
+    where it is not known.
     """
 
     kind: NodeKind
     gpus: int
     threads: int
     root: str
+    replicas: int | None = None
 
     def __post_init__(self) -> None:
         if self.threads < 1:
             raise ValueError(f"a node needs at least one thread, not {self.threads}")
         if (self.kind == "gpu") != (self.gpus > 0):
             raise ValueError(f"a {self.kind} node with {self.gpus} GPUs makes no sense")
+        if self.replicas is not None and self.replicas < 1:
+            raise ValueError(f"sessions cannot be spread among {self.replicas} nodes")
 
 
 class Adapter(Protocol):
@@ -73,8 +78,7 @@ def adapter(engine: str) -> Adapter:
 
         return Vllm()
     if engine == "trtllm":
-        raise UnsupportedError(
-            "engine trtllm comes with the hosts roles; today: llamacpp, vllm",
-            do="set serving.engine to vllm or llamacpp",
-        )
-    raise UnsupportedError(f"engine {engine} is unknown; today: llamacpp, vllm")
+        from infra.serving.trtllm import TensorRtLlm
+
+        return TensorRtLlm()
+    raise UnsupportedError(f"engine {engine} is unknown; today: llamacpp, trtllm, vllm")

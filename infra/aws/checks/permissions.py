@@ -124,6 +124,7 @@ def _simulate(aws: Aws, need: Need, who: Identity, source: str) -> list[Answer]:
                 "EvaluationResults",
                 PolicySourceArn=source,
                 ActionNames=list(group.actions[start : start + AT_A_TIME]),
+                ContextEntries=_context(need),
                 **({} if resource == ANY else {"ResourceArns": [resource]}),
             )
             for entry in results:
@@ -137,3 +138,13 @@ def _simulate(aws: Aws, need: Need, who: Identity, source: str) -> list[Answer]:
                     )
                 )
     return answers
+
+
+def _context(need: Need) -> list[dict[str, object]]:
+    """What is known of the requests to come: many policies ask for these two."""
+    service = "eks.amazonaws.com" if need.orchestration == "eks" else "ec2.amazonaws.com"
+    values = {"aws:RequestedRegion": need.region, "iam:PassedToService": service}
+    return [
+        {"ContextKeyName": key, "ContextKeyValues": [value], "ContextKeyType": "string"}
+        for key, value in values.items()
+    ]

@@ -221,7 +221,7 @@ def test_hub_ids_are_not_looked_for_on_disk(make: MakeDeployment, tmp_path: Path
     ("changes", "key", "says"),
     [
         ({"model.target": "org/target"}, "model.target", "is a hub id"),
-        ({"serving.engine": "trtllm"}, "serving.engine", "today: llamacpp, vllm"),
+        ({"serving.engine": "trtllm"}, "serving.speculation.method", "TensorRT-LLM needs a GPU"),
         (
             HF
             | {
