@@ -105,7 +105,8 @@ def test_a_destroy_is_believed_only_when_nothing_is_left_in_the_state(
     cdktf_status: int,
     believed: int,
 ) -> None:
-    write_json(StatePaths(tmp_path, local.stack_key).terraform_state, {"resources": resources})
+    state = {"lineage": "3f6c", "serial": 3, "resources": resources}
+    write_json(StatePaths(tmp_path, local.stack_key).terraform_state, state)
     call = cdktf.parse(["destroy", "local"])
     assert cdktf.verdict(call, tmp_path, [local], cdktf_status, "this") == believed
 
@@ -131,7 +132,7 @@ def test_terraform_is_called_by_name_and_waits_for_a_lock_that_is_being_freed(
     env = cdktf.environment(tmp_path, NODE, TERRAFORM)
     assert env["TERRAFORM_BINARY_NAME"] == "specrack-terraform"
     assert env["SPECRACK_TERRAFORM"] == "/opt/terraform"
-    assert env["TF_CLI_ARGS_apply"].startswith("-compact-warnings -lock-timeout=60s")
+    assert env["TF_CLI_ARGS_apply"].startswith("-compact-warnings -lock-timeout=20s")
     assert "TF_CLI_CONFIG_FILE" not in env
     assert env["JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION"] == "22"
 
@@ -141,7 +142,7 @@ def test_a_lock_timeout_of_the_users_own_is_kept(
 ) -> None:
     monkeypatch.setenv("TF_CLI_ARGS_apply", "-lock-timeout=5m")
     env = cdktf.environment(tmp_path, NODE, TERRAFORM)
-    assert "60s" not in env["TF_CLI_ARGS_apply"]
+    assert "20s" not in env["TF_CLI_ARGS_apply"]
 
 
 def test_a_second_deploy_at_the_same_time_is_refused_with_the_process_that_holds_it(
