@@ -7,7 +7,8 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 say = @printf '==> %s\n'
 
-.PHONY: help setup setup-dev demo test check unit e2e test-vllm test-fresh kill-test bench lock format clean
+.PHONY: help setup setup-dev demo test check unit e2e test-vllm test-fresh kill-test \
+	kill-test-aws aws-bindings bench bench-synth lock format clean
 
 help:
 	@echo "make demo        set up, run 'cdktf deploy local', end with a verdict and a report"
@@ -16,6 +17,9 @@ help:
 	@echo "make test-vllm   the vLLM-on-CPU deployment (installs 2.5 GB)"
 	@echo "make test-fresh  demo and test inside a minimal Debian 12 (root, mmdebstrap)"
 	@echo "make kill-test   kill -9 a deploy at ten moments, deploy again each time"
+	@echo "make kill-test-aws  cut a deploy to AWS off at twenty moments (test server, 45 minutes)"
+	@echo "make aws-bindings   write the AWS resource classes anew (needs the AWS provider)"
+	@echo "make bench-synth    what an AWS stack costs to synthesize, beside the prebuilt bindings"
 	@echo "make bench       what a synth costs (CPU, memory)"
 	@echo "make check       formatter, linters, types, import layers"
 	@echo "make lock        solve the Python lock files anew (needs uv)"
@@ -91,6 +95,16 @@ test-vllm: setup-dev
 
 kill-test: setup-dev
 	@$(BIN)/python tests/rigs/kill_deploy.py
+
+kill-test-aws: setup-dev
+	@$(BIN)/python -m tests.rigs.kill_aws_deploy
+
+aws-bindings: setup
+	$(say) "AWS resource classes, from the provider's schema"
+	@$(BIN)/python -m stacks.aws.generate
+
+bench-synth: setup-dev
+	@$(BIN)/python -m tests.bench.synth_aws
 
 bench: setup-dev
 	$(say) "What a synth costs"

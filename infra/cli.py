@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from infra.commands import show
+from infra.commands import backend, show
 from infra.errors import EXIT_FAILED, InputError, SpecrackError
 from infra.paths import StatePaths, find_root
 
@@ -24,6 +24,8 @@ app = typer.Typer(
     help="Provision, configure and prove LLM serving with speculative decoding.\n\n"
     "Infrastructure changes through `cdktf deploy NAME`; everything else is here.",
 )
+
+app.add_typer(backend.app, name="backend")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program instead of text.")]
 Names = Annotated[

@@ -9,6 +9,7 @@ code and an exit status:
     ├── ToolError                 2   a program we need is missing or too old
     ├── UnsupportedError          2   engine, method and version do not go together
     ├── ConfigureError            1   a host could not be configured
+    ├── AwsError                  2 or 3  AWS could not be asked, or said no (infra/aws/faults.py)
     └── EndpointError             3   the served endpoint could not be measured
 
 Exit statuses everywhere: 0 good, 1 failed, 2 bad input, 3 inconclusive.

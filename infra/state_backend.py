@@ -50,10 +50,11 @@ def read(root: Path) -> Backend:
     entry: Any = content
     for key in ("context", "specrack", "backend"):
         entry = entry.get(key) if isinstance(entry, dict) else None
-    return LOCAL if entry is None else _backend(entry)
+    return LOCAL if entry is None else parse(entry)
 
 
-def _backend(entry: Any) -> Backend:
+def parse(entry: Any) -> Backend:
+    """The backend that an entry of ``cdktf.json`` names. Raises InputError."""
     if not isinstance(entry, dict) or not set(entry) <= _KEYS:
         raise InputError(f"{PLACE}: must hold bucket, region and perhaps kms_key, nothing else")
     bucket, region, kms_key = (entry.get(key) for key in ("bucket", "region", "kms_key"))

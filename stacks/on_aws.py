@@ -10,6 +10,7 @@ from infra.errors import UnsupportedError
 from infra.fleet import resolve
 from infra.paths import StatePaths
 from infra.spec.model import Deployment
+from infra.stranded import refuse_stranded
 from stacks.aws.stack import AwsStack, Settings
 from stacks.engine import cdk
 
@@ -29,8 +30,10 @@ def add(app: cdk.App, deployment: Deployment, *, root: Path) -> AwsStack:
     fleet = resolve(deployment)
     pinned = lock.read(root, deployment.name)
     paths = StatePaths(root, deployment.stack_key)
+    backend = state_backend.read(root)
+    refuse_stranded(backend, paths)
     settings = Settings(
-        backend=state_backend.read(root),
+        backend=backend,
         state_path=str(paths.terraform_state),
         endpoint=os.environ.get(ENDPOINT) or None,
         adopted=adoption.read(paths),

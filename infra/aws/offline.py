@@ -5,7 +5,7 @@ from __future__ import annotations
 from infra.aws import prices
 from infra.aws.need import Need
 from infra.aws.rows import Report, Row, no, ok, skipped, warn
-from infra.aws.subjects import IDENTITY, PRICE, subjects
+from infra.aws.subjects import IDENTITY, PRICE, RESERVED, subjects
 
 MACHINES = "machines"
 INTERFACES = "interfaces"
@@ -93,7 +93,7 @@ def _draws(need: Need) -> Row:
         count = helpers.nodes_peak * helpers.vcpus
         more = f"; {count} of {helpers.quota_code} for {helpers.nodes_peak} {helpers.instance}"
     if need.reserved:
-        return ok(DRAWS, f"reserved machines were counted when they were reserved{more}")
+        return ok(DRAWS, f"{RESERVED[need.buy]}{more}")
     low, high = need.nodes_min * need.vcpus, need.nodes_peak * need.vcpus
     span = f"{low}" if low == high else f"{low} to {high}"
     return ok(

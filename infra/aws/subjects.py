@@ -9,6 +9,12 @@ ZONE, QUOTA, RESERVATION, UNUSED = "zone", "quota", "reservation", "unused reser
 IMAGE, KUBERNETES, NETWORK, PERMISSIONS = "image", "kubernetes", "network", "permissions"
 WEIGHTS, SECRET, PRICE = "weights", "hub secret", "price"
 
+#: Way of buying -> why no quota is looked at.
+RESERVED = {
+    "reservation": "reserved machines were counted when they were reserved",
+    "capacity_block": "a block was bought as a number of machines",
+}
+
 
 def subjects(need: Need) -> tuple[str, ...]:
     """The checks that mean something for ``need``, after the identity."""

@@ -17,7 +17,7 @@ from infra.aws.checks.running import Machine, counts, machines, own, vcpus_of
 from infra.aws.faults import AwsError
 from infra.aws.need import Need
 from infra.aws.rows import Row, no, ok, unknown, warn
-from infra.aws.subjects import HELPERS
+from infra.aws.subjects import HELPERS, RESERVED
 from infra.aws.subjects import QUOTA as SUBJECT
 
 #: Reservations in these states count (EC2 User Guide, "Capacity Reservation quotas").
@@ -53,9 +53,7 @@ def check(aws: Aws, need: Need) -> list[Row]:
     """The quotas that the machines draw from. Raises AwsError."""
     rows = []
     if need.reserved:
-        rows.append(
-            ok(SUBJECT, "none is drawn: reserved machines were counted when they were reserved")
-        )
+        rows.append(ok(SUBJECT, f"none is drawn now: {RESERVED[need.buy]}"))
     elif not counts(need.quota_code, need.instance.name):
         rows.append(
             unknown(

@@ -176,15 +176,22 @@ class Rig:
         with self.lock:
             hit = next((one for one in self.faults if one.hits(service, action)), None)
         if hit and hit.when == "before":
+            self.note(hit, service, action)
             time.sleep(hit.delay_s)
             if hit.status:
                 return error_reply(service, hit)
         reply = self.ask(environ, service)
         if hit and hit.when == "after":
+            self.note(hit, service, action)
             time.sleep(hit.delay_s)
             if hit.status:
                 return error_reply(service, hit)
         return reply
+
+    def note(self, hit: Fault, service: str, action: str) -> None:
+        """Tell in the log that a fault begins: a test waits for this moment."""
+        line = {"at": round(time.time(), 3), "service": service, "action": action}
+        self.log.write(json.dumps({**line, "fault": hit.when, "status": 0, "ms": 0}) + "\n")
 
     def ask(self, environ: dict[str, Any], service: str) -> Reply:
         """moto's answer, or that of a service that it does not have."""
